@@ -1,0 +1,64 @@
+package arch
+
+import "debug/elf"
+
+// DWARF numbers of x86-64 registers (System V ABI, AMD64 supplement, figure 3.36).
+const (
+	amd64RAX Reg = iota
+	amd64RDX
+	amd64RCX
+	amd64RBX
+	amd64RSI
+	amd64RDI
+	amd64RBP
+	amd64RSP
+	amd64R8
+	amd64R9
+	amd64R10
+	amd64R11
+	amd64R12
+	amd64R13
+	amd64R14
+	amd64R15
+	amd64RIP
+)
+
+// AMD64 is x86-64.
+var AMD64 = &Arch{
+	Name: "amd64", Machine: elf.EM_X86_64, Word: 8,
+	// 0x8664 XOR 0x7B79 (Linux), 0x4644 (macOS), 0x1993 (NetBSD), 0xADC4 (FreeBSD):
+	// src/coreclr/inc/pedecoder.h, IMAGE_FILE_MACHINE_NATIVE_OS_OVERRIDE.
+	PETypes: []uint16{0x8664, 0x8664 ^ 0x7B79, 0x8664 ^ 0x4644, 0x8664 ^ 0xADC4, 0x8664 ^ 0x1993},
+	PC:      amd64RIP, SP: amd64RSP, FP: amd64RBP, LR: NoReg,
+	CalleeSaved:    Regset(amd64RBX, amd64RBP, amd64R12, amd64R13, amd64R14, amd64R15),
+	CalleeSavedWin: Regset(amd64RBX, amd64RBP, amd64RSI, amd64RDI, amd64R12, amd64R13, amd64R14, amd64R15),
+	Names: []string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
+		"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rip"},
+
+	// struct elf_prstatus has its elf_gregset_t at 112: user_regs_struct in
+	// the order of the kernel's pt_regs (arch/x86/include/asm/user_64.h).
+	PRStatus: Layout{Size: 112 + 27*8, Fields: []Field{
+		{amd64R15, 112}, {amd64R14, 120}, {amd64R13, 128}, {amd64R12, 136}, {amd64RBP, 144},
+		{amd64RBX, 152}, {amd64R11, 160}, {amd64R10, 168}, {amd64R9, 176}, {amd64R8, 184},
+		{amd64RAX, 192}, {amd64RCX, 200}, {amd64RDX, 208}, {amd64RSI, 216}, {amd64RDI, 224},
+		{amd64RIP, 240}, {amd64RSP, 264}}},
+	// struct ucontext_t: uc_mcontext.gregs at 40 (sys/ucontext.h).
+	Signal: Layout{Size: 40 + 23*8, Fields: []Field{
+		{amd64R8, 40}, {amd64R9, 48}, {amd64R10, 56}, {amd64R11, 64}, {amd64R12, 72},
+		{amd64R13, 80}, {amd64R14, 88}, {amd64R15, 96}, {amd64RDI, 104}, {amd64RSI, 112},
+		{amd64RBP, 120}, {amd64RBX, 128}, {amd64RDX, 136}, {amd64RAX, 144}, {amd64RCX, 152},
+		{amd64RSP, 160}, {amd64RIP, 168}}},
+	// CONTEXT of winnt.h; the PAL's has the same layout (src/coreclr/pal/inc/pal.h).
+	Context: Layout{Size: 0x100, Fields: []Field{
+		{amd64RAX, 0x78}, {amd64RCX, 0x80}, {amd64RDX, 0x88}, {amd64RBX, 0x90}, {amd64RSP, 0x98},
+		{amd64RBP, 0xa0}, {amd64RSI, 0xa8}, {amd64RDI, 0xb0}, {amd64R8, 0xb8}, {amd64R9, 0xc0},
+		{amd64R10, 0xc8}, {amd64R11, 0xd0}, {amd64R12, 0xd8}, {amd64R13, 0xe0}, {amd64R14, 0xe8},
+		{amd64R15, 0xf0}, {amd64RIP, 0xf8}}},
+
+	FramePointer: Rule{Base: amd64RBP, Offset: 16, RA: NoReg, N: 2,
+		Saved: [MaxSaved]Slot{{Reg: amd64RIP, Off: -8}, {Reg: amd64RBP, Off: -16}}},
+	Leave:     amd64Leave,
+	AfterCall: amd64AfterCall,
+	Strip:     func(a Addr) Addr { return a },
+	PE:        PECodes{Entry: 12, Function: amd64PEFunction, Rule: amd64PERule},
+}

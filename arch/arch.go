@@ -1,0 +1,83 @@
+package arch
+
+import "debug/elf"
+
+// A Memory answers for the bytes of the dumped process that are at hand: a
+// hole is reported, never read as zero.
+type Memory interface {
+	// Word returns the 8 bytes at a as a little-endian number.
+	Word(a Addr) (v uint64, ok bool)
+	// View returns the n bytes at a, or nil when one of them is missing. They
+	// are not to be written to, and stay valid as long as the memory.
+	View(a Addr, n int) []byte
+}
+
+// An Arch describes one CPU. The rest of the program asks it and never asks
+// which CPU it is.
+type Arch struct {
+	Name    string // as GOARCH spells it
+	Machine elf.Machine
+	PETypes []uint16 // IMAGE_FILE_HEADER.Machine of images for this CPU, .NET's ReadyToRun ones for Linux and macOS among them
+	Word    int      // bytes of a pointer
+
+	PC, SP, FP, LR Reg      // LR is NoReg where a call pushes the return address
+	CalleeSaved    RegSet   // by the System V ABI, SP and PC not among them
+	CalleeSavedWin RegSet   // by the Windows ABI
+	Names          []string // by Reg
+
+	PRStatus Layout // registers in the desc of an ELF NT_PRSTATUS note
+	Signal   Layout // registers in the ucontext_t that Linux pushes for a signal handler
+	Context  Layout // registers in a Windows CONTEXT, which CoreCLR uses on every OS
+
+	// FramePointer is the rule for a frame that keeps a frame pointer.
+	FramePointer Rule
+	// Leave finds, by following the instructions at pc, how code that no
+	// table describes goes back to its caller: the tail of a function, a PLT
+	// entry, a precode, a write barrier. pc is about to run. It reports false
+	// when the instructions do not lead to a return or a jump out of sight
+	// within a few steps.
+	Leave func(mem Memory, pc Addr, r *Rule) bool
+	// AfterCall reports whether the instruction that ends right before a can
+	// be a call.
+	AfterCall func(mem Memory, a Addr) bool
+	// Strip removes pointer authentication from a code address.
+	Strip func(a Addr) Addr
+	// PE reads this CPU's PE unwind codes.
+	PE PECodes
+}
+
+// A Layout is where registers lie in a saved context.
+type Layout struct {
+	Size   int // bytes that all of Fields need
+	Fields []Field
+}
+
+// A Field is where one register lies in a saved context; it has 8 bytes.
+type Field struct {
+	Reg Reg
+	Off int
+}
+
+// all lists the CPUs. A new one is a file of its own and a word here.
+var all = []*Arch{AMD64, ARM64}
+
+// All returns every known CPU.
+func All() []*Arch { return all }
+
+// ByMachine returns the CPU of an ELF file, or nil.
+func ByMachine(m elf.Machine) *Arch {
+	for _, a := range all {
+		if a.Machine == m {
+			return a
+		}
+	}
+	return nil
+}
+
+// RegName returns the CPU's name of r, as gdb prints it.
+func (a *Arch) RegName(r Reg) string {
+	if int(r) < len(a.Names) {
+		return a.Names[r]
+	}
+	return "?"
+}

@@ -1,0 +1,54 @@
+package arch
+
+import "debug/elf"
+
+// DWARF numbers of AArch64 registers (DWARF for the Arm 64-bit Architecture,
+// section 4.1): x0 to x30, sp is 31, pc 32.
+const (
+	arm64X19 Reg = 19
+	arm64X28 Reg = 28
+	arm64FP  Reg = 29
+	arm64LR  Reg = 30
+	arm64SP  Reg = 31
+	arm64PC  Reg = 32
+)
+
+// ARM64 is AArch64.
+var ARM64 = &Arch{
+	Name: "arm64", Machine: elf.EM_AARCH64, Word: 8,
+	PETypes: []uint16{0xaa64, 0xaa64 ^ 0x7B79, 0xaa64 ^ 0x4644, 0xaa64 ^ 0xADC4, 0xaa64 ^ 0x1993},
+	PC:      arm64PC, SP: arm64SP, FP: arm64FP, LR: arm64LR,
+	CalleeSaved:    0x3ff<<arm64X19 | 1<<arm64FP,
+	CalleeSavedWin: 0x3ff<<arm64X19 | 1<<arm64FP,
+	Names:          arm64Names(),
+
+	// struct elf_prstatus has user_pt_regs at 112: x0 to x30, sp, pc.
+	PRStatus: Layout{Size: 112 + 34*8, Fields: arm64Fields(112)},
+	// ucontext_t: uc_mcontext at 176, fault_address first, then regs, sp, pc
+	// (arch/arm64/include/uapi/asm/sigcontext.h).
+	Signal: Layout{Size: 176 + 8 + 33*8, Fields: arm64Fields(184)},
+	// CONTEXT of winnt.h: ContextFlags, Cpsr, x0 to x28, fp, lr, sp, pc.
+	Context: Layout{Size: 0x110, Fields: arm64Fields(8)},
+
+	FramePointer: Rule{Base: arm64FP, Offset: 16, RA: NoReg, N: 2,
+		Saved: [MaxSaved]Slot{{Reg: arm64PC, Off: -8}, {Reg: arm64FP, Off: -16}}},
+	Leave:     arm64Leave,
+	AfterCall: arm64AfterCall,
+	Strip:     func(a Addr) Addr { return a & (1<<48 - 1) },
+	PE:        PECodes{Entry: 8, Function: arm64PEFunction, Rule: arm64PERule},
+}
+
+// arm64Fields lays out x0 to x30, sp and pc, 8 bytes each, from off on.
+func arm64Fields(off int) []Field {
+	fs := make([]Field, 0, 33)
+	for r := Reg(0); r <= arm64PC; r++ {
+		fs = append(fs, Field{r, off + 8*int(r)})
+	}
+	return fs
+}
+
+func arm64Names() []string {
+	return []string{"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10",
+		"x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
+		"x22", "x23", "x24", "x25", "x26", "x27", "x28", "fp", "lr", "sp", "pc"}
+}

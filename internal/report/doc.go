@@ -1,0 +1,2 @@
+// Package report prints stacks for eyes and for machines.
+package report

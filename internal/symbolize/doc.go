@@ -1,0 +1,2 @@
+// Package symbolize turns addresses into names and lines.
+package symbolize

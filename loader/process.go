@@ -1,0 +1,76 @@
+package loader
+
+import "github.com/seamwalk/seam/arch"
+
+// A Process is a process as its dump has it. It is read-only once opened and
+// may be used by many goroutines.
+type Process struct {
+	Path     string // of the dump, as it was given to Open
+	Format   string // "elf-core" or "minidump"
+	OS       string // "linux" or "windows"
+	Arch     *arch.Arch
+	PID      int
+	Memory   *Memory
+	Images   []*Image // by address, not overlapping
+	Threads  []Thread // in the order of the dump
+	Methods  MethodTable
+	Crash    *Crash // what ended or interrupted the process; nil when the dump does not say
+	Warnings []Warning
+
+	closers []func() error
+}
+
+// A Crash is the signal (Linux) or exception (Windows) that the dump was made for.
+type Crash struct {
+	Thread  uint32    // its TID
+	Signal  uint32    // signal number or exception code
+	Code    int32     // si_code; 0 on Windows
+	Address arch.Addr // the address that could not be accessed
+	HasAddr bool      // whether the signal has an address at all
+}
+
+// A Thread is one thread and the registers it stopped with.
+type Thread struct {
+	ID   uint32
+	Name string // "" when the dump has none
+	Regs arch.Regs
+	// TLS is the thread pointer (fs base on x86-64), or 0.
+	TLS arch.Addr
+}
+
+// A Warning is something the dump should have and does not, or has broken.
+// The process can still be used; Text says what will be missing from results.
+type Warning struct {
+	Code string // a stable name, as "core_cut"
+	Off  int64  // in the dump, or -1
+	Text string
+}
+
+// ImageAt returns the image whose span holds a, or nil.
+func (p *Process) ImageAt(a arch.Addr) *Image {
+	lo, hi := 0, len(p.Images)
+	for lo < hi {
+		if m := int(uint(lo+hi) >> 1); p.Images[m].span.Hi <= a {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	if lo < len(p.Images) && p.Images[lo].span.Has(a) {
+		return p.Images[lo]
+	}
+	return nil
+}
+
+// Close releases the files that the process is read from. Nothing that came
+// from it may be used afterwards.
+func (p *Process) Close() error {
+	var first error
+	for _, c := range p.closers {
+		if err := c(); err != nil && first == nil {
+			first = err
+		}
+	}
+	p.closers = nil
+	return first
+}

@@ -1,0 +1,9 @@
+// Package clr reads CoreCLR out of a dump: its threads, its code, the names of
+// its methods, its explicit Frames, its debug information.
+//
+// It needs the process and nothing of the runtime's own tools: layouts come
+// from the data-contract descriptor that the runtime carries (.NET 9 and
+// later), or from a table of known builds. It refuses a runtime that it has no
+// layout for, and says so; a structure that is half there gives what can be
+// read of it.
+package clr

@@ -1,0 +1,84 @@
+package unwind
+
+import "github.com/seamwalk/seam/arch"
+
+// A Memory is the memory of the process. A hole is reported, never read as zero.
+type Memory = arch.Memory
+
+// An Image is a loaded ELF or PE file, as far as unwinding needs it.
+type Image interface {
+	Span() arch.Span
+	Bias() uint64 // Addr = LinkAddr + Bias
+	// Table returns where a mapped table lies: ".eh_frame_hdr", ".eh_frame", ".pdata".
+	Table(name string) (arch.Span, bool)
+	// Section returns an unmapped section's bytes, unpacked: ".debug_frame".
+	Section(name string) []byte
+}
+
+// An Outcome is what a Source has to say about a frame.
+type Outcome uint8
+
+const (
+	NoInfo  Outcome = iota // nothing; ask the next source
+	UseRule                // Step.Rule leads to the caller, here and on every later visit
+	Stepped                // Step.Out are the caller's registers, this time
+	Final                  // this frame has no caller
+	Broken                 // there is information and it cannot be used; Step.Why says why
+)
+
+// A Source knows how to leave some frames. It is read-only once opened, and
+// used by many walkers at a time: what it must write to, it writes in the Step.
+type Source interface {
+	Unwind(s *Step) Outcome
+}
+
+// A Step is one question to a Source, and the room for its answer.
+type Step struct {
+	PC   arch.PC
+	Regs arch.Regs // of the frame to leave; sources do not write to it
+	Mem  Memory
+	Arch *arch.Arch
+
+	Rule arch.Rule // for UseRule
+	Out  arch.Regs // for Stepped; Exact then says whether its pc is exact
+	// Exact: the caller that Out describes was interrupted, not calling.
+	Exact bool
+	// RAAt is where Stepped read the return address, or 0 when it was in a register.
+	RAAt arch.Addr
+	Why  Stop // for Broken: Reason and At
+}
+
+// By says how a frame was found.
+type By uint8
+
+const (
+	ByContext       By = iota // the registers the thread stopped with
+	ByEhFrame                 // DWARF call frame information, loaded
+	ByDebugFrame              // DWARF call frame information, .debug_frame
+	ByPdata                   // PE unwind codes of an image
+	ByCodes                   // PE unwind codes of managed code
+	ByPrologue                // by following the instructions of code that no table describes
+	ByFramePointer            // the saved frame pointer
+	ByExplicitFrame           // an explicit Frame of the runtime
+	ByScan                    // a plausible return address found on the stack
+	numBys
+)
+
+var bys = [numBys]string{
+	ByContext:       "context",
+	ByEhFrame:       "eh_frame",
+	ByDebugFrame:    "debug_frame",
+	ByPdata:         "pdata",
+	ByCodes:         "codes",
+	ByPrologue:      "prologue",
+	ByFramePointer:  "frame_pointer",
+	ByExplicitFrame: "explicit_frame",
+	ByScan:          "scan",
+}
+
+func (b By) String() string {
+	if b < numBys {
+		return bys[b]
+	}
+	return "?"
+}
