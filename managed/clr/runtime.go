@@ -1,6 +1,14 @@
 package clr
 
 import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 )
@@ -13,49 +21,217 @@ type Runtime struct {
 
 	proc *loader.Process
 	mem  *loader.Memory
+	arch *arch.Arch
 	data *contract
+
+	codeLayout   codeLayout
+	threadLayout threadLayout
+	frameLayout  frameLayout
+	frameKinds   map[uint64]FrameKind // by the identifier that a Frame holds
+	ranges       arch.Addr            // the RangeSectionMap
+	nibbles      nibbleVersion
+	stubLast     uint64 // a code header of at most this is a stub's kind
 }
 
-// A Code says what lies at a pc of managed code. It is a value: looking code
-// up allocates nothing.
-type Code struct {
-	Kind    CodeKind
-	Funclet bool      // the pc lies in a handler (catch, finally, filter), a function of its own
-	Method  arch.Addr // MethodDesc, the canonical one for shared code; 0 if not known
-	Start   arch.Addr // first byte of the method's code; of the method, not of the funclet
-	Body    arch.Span // the body or the funclet, as its RUNTIME_FUNCTION has it
-	Base    arch.Addr // what RVAs in unwind information are relative to
-	Unwind  uint32    // RVA of the unwind information
-	Header  arch.Addr // JIT: the RealCodeHeader; ReadyToRun: the ReadyToRunInfo
-	Index   uint32    // ReadyToRun: index of the method's (not the funclet's) RUNTIME_FUNCTION
+// descriptorSymbol is exported by every CoreCLR of .NET 9 and later: from
+// libcoreclr.so, coreclr.dll, and the executable of a single-file application
+// (docs/design/datacontracts/contract-descriptor.md).
+const descriptorSymbol = "DotNetRuntimeContractDescriptor"
+
+// Open finds the CoreCLRs in p. A runtime that was found and cannot be read is
+// a warning that says why.
+func Open(p *loader.Process) (rts []*Runtime, warns []loader.Warning) {
+	for _, img := range candidates(p) {
+		r, err := open(p, img)
+		if err != nil {
+			warns = append(warns, loader.Warning{Code: "runtime_unreadable", Off: -1,
+				Text: fmt.Sprintf("the .NET runtime in %s cannot be read: %v", img.ID.Name, err)})
+			continue
+		}
+		if r != nil {
+			rts = append(rts, r)
+		}
+	}
+	return rts, warns
 }
 
-// A CodeKind says who made code.
-type CodeKind uint8
+// runtimeFiles are the names under which a runtime is a file of its own.
+var runtimeFiles = []string{"libcoreclr.so", "coreclr.dll", "libcoreclr.dylib"}
 
+// candidates lists the images that may hold a runtime: those named so, or all
+// of them, for a single-file application has it linked into its executable.
+// Not all are always asked because asking may cost the opening of a file.
+func candidates(p *loader.Process) (imgs []*loader.Image) {
+	for _, img := range p.Images {
+		if slices.Contains(runtimeFiles, img.ID.Name) {
+			imgs = append(imgs, img)
+		}
+	}
+	if len(imgs) > 0 {
+		return imgs
+	}
+	return p.Images
+}
+
+// open reads the runtime in img; nil and no error if there is none.
+func open(p *loader.Process, img *loader.Image) (*Runtime, error) {
+	r := &Runtime{Image: img, proc: p, mem: p.Memory, arch: p.Arch}
+	var err error
+	if r.data, err = r.descriptor(); err != nil {
+		return nil, err
+	}
+	if r.data == nil {
+		var known *build
+		if known, err = knownBuild(img.ID.BuildID); known == nil || err != nil {
+			if err == nil && slices.Contains(runtimeFiles, img.ID.Name) {
+				err = fmt.Errorf("it has no contract descriptor at hand (build-id %s); --images with a folder that holds this file would supply it", img.ID.BuildID)
+			}
+			return nil, err
+		}
+		if r.data, err = known.contract(img.Bias()); err != nil {
+			return nil, err
+		}
+		r.How, r.Version = "table", known.Version
+	} else {
+		r.How, r.Version = "descriptor", r.version()
+	}
+	if err := r.layouts(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// layouts resolves what every look-up needs, once.
+func (r *Runtime) layouts() error {
+	if _, ok := r.data.contracts["ExecutionManager"]; !ok {
+		return fmt.Errorf("its contract has no ExecutionManager: .NET 9 and NativeAOT are not read")
+	}
+	for _, v := range []any{&r.codeLayout, &r.threadLayout, &r.frameLayout} {
+		if err := r.data.fill(v); err != nil {
+			return err
+		}
+	}
+	var ok bool
+	if r.ranges, ok = r.data.pointer("ExecutionManagerCodeRangeMapAddress"); !ok {
+		return fmt.Errorf("its contract does not say where its code ranges are")
+	}
+	if r.stubLast, ok = r.data.global("StubCodeBlockLast"); !ok {
+		r.stubLast = 0xf
+	}
+	if r.nibbles, ok = nibbleVersions[strings.TrimPrefix(r.data.contracts["ExecutionManager"], "c")]; !ok {
+		return fmt.Errorf("its ExecutionManager contract is of version %s, which this program does not know", r.data.contracts["ExecutionManager"])
+	}
+	r.frameKinds = make(map[uint64]FrameKind, len(frameNames))
+	for k, name := range frameNames {
+		if id, ok := r.data.global(name + "Identifier"); ok && name != "" {
+			r.frameKinds[id] = FrameKind(k)
+		}
+	}
+	return nil
+}
+
+// The descriptor's structure, 64-bit (docs/design/datacontracts/contract-descriptor.md).
 const (
-	NotManaged CodeKind = iota
-	JIT                 // compiled at run time
-	ReadyToRun          // compiled ahead, in an image
-	Stub                // a precode, dispatch stub or the like: not managed by the profiler's contract
+	descriptorMagic    = 0x0043414443434e44 // "DNCCDAC\0" as the bytes lie in memory
+	descriptorSize     = 40
+	descriptorTextSize = 12
+	descriptorText     = 16
+	descriptorPtrCount = 24
+	descriptorPtrs     = 32
 )
 
-func (k CodeKind) String() string {
-	return [...]string{"native", "jit", "r2r", "stub"}[k]
+// descriptor reads the contract descriptor; nil and no error if the image has
+// none, or if neither the dump nor a file has its bytes.
+func (r *Runtime) descriptor() (*contract, error) {
+	at, ok := arch.Addr(0), false
+	if !ok {
+		return nil, nil
+	}
+	head := r.linked(at, descriptorSize)
+	if head == nil {
+		return nil, nil
+	}
+	if binary.LittleEndian.Uint64(head) != descriptorMagic {
+		return nil, fmt.Errorf("its contract descriptor at %v has no magic number", at)
+	}
+	size := binary.LittleEndian.Uint32(head[descriptorTextSize:])
+	count := binary.LittleEndian.Uint32(head[descriptorPtrCount:])
+	if size > maxDescriptor || count > maxPointers {
+		return nil, fmt.Errorf("its contract descriptor at %v claims %d bytes and %d pointers", at, size, count)
+	}
+	textAt := arch.Addr(binary.LittleEndian.Uint64(head[descriptorText:]))
+	text := r.linked(textAt, int(size))
+	if text == nil {
+		return nil, fmt.Errorf("the text of its contract descriptor, %d bytes at %v, is not at hand", size, textAt)
+	}
+	ptrsAt := arch.Addr(binary.LittleEndian.Uint64(head[descriptorPtrs:]))
+	raw := r.linked(ptrsAt, int(8*count))
+	if raw == nil && count > 0 {
+		return nil, fmt.Errorf("the pointers of its contract descriptor, %d at %v, are not at hand", count, ptrsAt)
+	}
+	ptrs := make([]uint64, count)
+	for i := range ptrs {
+		ptrs[i] = binary.LittleEndian.Uint64(raw[8*i:])
+	}
+	return parseContract(bytes.TrimRight(text, "\x00"), ptrs)
 }
 
-// A Thread is a managed Thread object.
-type Thread struct {
-	Addr        arch.Addr // of the Thread object: the profiler's ThreadID
-	ID          uint32    // managed thread id
-	OSID        uint64    // TID of the OS thread; 0 if it has none
-	State       uint32
-	Cooperative bool
-	Frame       arch.Addr // topmost explicit Frame; all ones if there is none
-	Exception   arch.Addr // newest ExInfo; 0 if no exception is in progress
-	StackBase   arch.Addr // highest address of the stack; 0 if not known
-	StackLimit  arch.Addr
-	// A hijacked thread's return address lies in HijackReturn, while the slot
-	// on its stack holds the runtime's trip stub. 0 if it is not hijacked.
-	HijackSlot, HijackReturn arch.Addr
+// linked returns n bytes that do not change once the runtime is loaded: as
+// the dump has them, else as the image's file has them after relocation.
+// createdump leaves out the descriptor, which lies in writable memory.
+func (r *Runtime) linked(a arch.Addr, n int) []byte {
+	if b := r.mem.View(a, n); b != nil {
+		return b
+	}
+	return nil
 }
+
+var versionText = regexp.MustCompile(`^@\(#\)Version (\d+)\.(\d+)\.(\d+)\.`)
+
+// version finds the runtime's version in the text that every build of it
+// holds, "@(#)Version 10.0.1226.42308 @Commit: ...", where the last two digits
+// of the third number are the year; "" if it is not at hand.
+func (r *Runtime) version() string {
+	data := r.Image.Section(".data")
+	if i := bytes.Index(data, []byte("@(#)Version ")); i >= 0 {
+		if m := versionText.FindSubmatch(data[i:]); m != nil {
+			build, _ := strconv.Atoi(string(m[3]))
+			return fmt.Sprintf("%s.%s.%d", m[1], m[2], build/100)
+		}
+	}
+	if known, _ := knownBuild(r.Image.ID.BuildID); known != nil {
+		return known.Version
+	}
+	return ""
+}
+
+// u8 to word read the memory of the process; ok is false where a byte is missing.
+
+func (r *Runtime) u8(a arch.Addr) (uint8, bool) {
+	b := r.mem.View(a, 1)
+	if b == nil {
+		return 0, false
+	}
+	return b[0], true
+}
+
+func (r *Runtime) u16(a arch.Addr) (uint16, bool) {
+	b := r.mem.View(a, 2)
+	if b == nil {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint16(b), true
+}
+
+func (r *Runtime) u32(a arch.Addr) (uint32, bool) {
+	b := r.mem.View(a, 4)
+	if b == nil {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(b), true
+}
+
+func (r *Runtime) word(a arch.Addr) (uint64, bool) { return r.mem.Word(a) }
+
+// field returns the address of a field, or ok false if a is null.
+func field(a arch.Addr, off int) arch.Addr { return a + arch.Addr(off) }

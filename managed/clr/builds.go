@@ -1,0 +1,74 @@
+package clr
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+)
+
+// The table of known builds serves dumps that hold no contract descriptor and
+// come without the runtime's file: what createdump writes, alone. A build is
+// known by its build-id, which covers every byte of its code and data, so that
+// its layouts are what its own descriptor says. layouts/builds.json has a row
+// a build; the descriptors' texts lie beside it, builds with equal ones
+// sharing one. TestKnownBuilds holds both against the files, and writes them
+// with -update.
+//
+//go:embed layouts
+var layouts embed.FS
+
+// A build is a row of the table.
+type build struct {
+	ID       string   `json:"id"`       // build-id in hex
+	Image    string   `json:"image"`    // name of the file, for people
+	Version  string   `json:"version"`  // of the runtime
+	Layout   string   `json:"layout"`   // name of the descriptor's text under layouts/
+	Pointers []string `json:"pointers"` // pointer data as link addresses, "0x..."; slot 0 is null
+}
+
+var knownBuilds = sync.OnceValues(func() (map[string]*build, error) {
+	text, err := layouts.ReadFile("layouts/builds.json")
+	if err != nil {
+		return nil, err
+	}
+	var rows []*build
+	if err := json.Unmarshal(text, &rows); err != nil {
+		return nil, err
+	}
+	m := make(map[string]*build, len(rows))
+	for _, b := range rows {
+		m[b.ID] = b
+	}
+	return m, nil
+})
+
+// knownBuild returns the row of a build-id, nil if there is none.
+func knownBuild(id string) (*build, error) {
+	m, err := knownBuilds()
+	if err != nil {
+		return nil, fmt.Errorf("the table of known builds: %w", err)
+	}
+	return m[id], nil
+}
+
+// contract returns the build's contract as its own descriptor would give it in
+// a process where its image was moved by bias.
+func (b *build) contract(bias uint64) (*contract, error) {
+	text, err := layouts.ReadFile("layouts/" + b.Layout)
+	if err != nil {
+		return nil, fmt.Errorf("the table of known builds: %w", err)
+	}
+	ptrs := make([]uint64, len(b.Pointers))
+	for i, s := range b.Pointers {
+		v, err := strconv.ParseUint(s, 0, 64)
+		if err != nil {
+			return nil, fmt.Errorf("the table of known builds: %w", err)
+		}
+		if v != 0 {
+			ptrs[i] = v + bias
+		}
+	}
+	return parseContract(text, ptrs)
+}

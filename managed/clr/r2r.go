@@ -1,0 +1,185 @@
+package clr
+
+import "github.com/seamwalk/seam/arch"
+
+// lookupR2R looks ip up in a ReadyToRun image (src/coreclr/vm/codeman.cpp,
+// ReadyToRunJitManager::JitCodeToMethodInfo).
+func (r *Runtime) lookupR2R(s rangeSection, ip arch.Addr) (c Code, missing arch.Addr) {
+	l := &r.codeLayout
+	at := s.r2r + arch.Addr(l.ModuleR2R)
+	v, ok := r.word(at)
+	if !ok {
+		return c, at
+	}
+	info := arch.Addr(v)
+	rva := uint32(ip - s.span.Lo)
+	if in, missing := r.inThunks(info, rva); in || missing != 0 {
+		c.Kind, c.Stub = Stub, StubDelayLoad
+		return c, missing
+	}
+	funcs, ok1 := r.word(info + arch.Addr(l.R2RFuncs))
+	n, ok2 := r.u32(info + arch.Addr(l.R2RNumFuncs))
+	if !ok1 || !ok2 {
+		return c, info + arch.Addr(l.R2RFuncs)
+	}
+	// From here on the answer is that this is managed code; what may be
+	// missing is which.
+	c.Kind, c.Base, c.Header = ReadyToRun, s.span.Lo, info
+	i, missing := r.searchFunctions(arch.Addr(funcs), n, rva)
+	if missing != 0 {
+		return c, missing
+	}
+	if i < 0 {
+		return Code{}, 0
+	}
+	f, missing := r.function(arch.Addr(funcs), uint32(i))
+	if missing != 0 {
+		return c, missing
+	}
+	c.setBody(f)
+	hot, missing := r.hotIndex(info, uint32(i))
+	if missing != 0 {
+		return c, missing
+	}
+	return c, r.entryPoint(&c, arch.Addr(funcs), hot)
+}
+
+// inThunks reports whether rva lies in the image's delay-load thunks, which
+// are stubs.
+func (r *Runtime) inThunks(info arch.Addr, rva uint32) (in bool, missing arch.Addr) {
+	at := info + arch.Addr(r.codeLayout.R2RThunks)
+	dir, ok := r.word(at)
+	if !ok {
+		return false, at
+	}
+	if dir == 0 {
+		return false, 0
+	}
+	b := r.linked(arch.Addr(dir), 8) // IMAGE_DATA_DIRECTORY
+	if b == nil {
+		// Of the image's header, which many dumps leave out; thunks are
+		// rare, and no place to look for a method in.
+		return false, 0
+	}
+	lo, size := le32(b), le32(b[4:])
+	return rva-lo < size, 0
+}
+
+// hotIndex returns the index of the hot part of the method whose cold part
+// RUNTIME_FUNCTION i is, or i itself. Only composite images split methods.
+func (r *Runtime) hotIndex(info arch.Addr, i uint32) (hot uint32, missing arch.Addr) {
+	l := &r.codeLayout
+	n, ok1 := r.u32(info + arch.Addr(l.R2RNumHot))
+	table, ok2 := r.word(info + arch.Addr(l.R2RHotCold))
+	if !ok1 || !ok2 {
+		return i, info + arch.Addr(l.R2RHotCold)
+	}
+	// Pairs of (cold index, hot index), sorted.
+	lo, hi := uint32(0), n/2
+	for lo < hi {
+		m := (lo + hi) / 2
+		at := arch.Addr(table) + arch.Addr(8*uint64(m))
+		b := r.linked(at, 4)
+		if b == nil {
+			return i, at
+		}
+		if le32(b) <= i {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	if lo == 0 {
+		return i, 0
+	}
+	at := arch.Addr(table) + arch.Addr(8*uint64(lo-1)) + 4
+	b := r.linked(at, 4)
+	if b == nil {
+		return i, at
+	}
+	return le32(b), 0
+}
+
+// maxFunclets bounds the search back from a funclet to its method.
+const maxFunclets = 1 << 14
+
+// entryPoint finds the method that RUNTIME_FUNCTION i belongs to: the nearest
+// at or before it whose entry point the runtime has given to a MethodDesc.
+// Funclets follow their method and have none.
+func (r *Runtime) entryPoint(c *Code, funcs arch.Addr, i uint32) (missing arch.Addr) {
+	l := &r.codeLayout
+	at := c.Header + arch.Addr(l.R2RComposite)
+	composite, ok := r.word(at)
+	if !ok {
+		return at
+	}
+	table := arch.Addr(composite) + arch.Addr(l.R2REntries)
+	for n := 0; n < maxFunclets; n++ {
+		f, missing := r.function(funcs, i)
+		if missing != 0 {
+			return missing
+		}
+		start := c.Base + arch.Addr(f.Begin)
+		md, missing := r.hashLookup(table, uint64(start))
+		if missing != 0 {
+			return missing
+		}
+		if md != 0 {
+			c.Method, c.Start, c.Index = arch.Addr(md), start, i
+			c.Funclet = n > 0
+			return 0
+		}
+		if i == 0 {
+			return 0
+		}
+		i--
+	}
+	return 0
+}
+
+// hashLookup looks key up in the runtime's PtrHashMap at table; 0 if it is not
+// there (src/coreclr/vm/hash.cpp, HashMap::LookupValue).
+func (r *Runtime) hashLookup(table arch.Addr, key uint64) (value uint64, missing arch.Addr) {
+	l := &r.codeLayout
+	at := table + arch.Addr(l.HashBuckets)
+	buckets, ok := r.word(at)
+	if !ok {
+		return 0, at
+	}
+	// The first bucket holds the number of the others.
+	n, ok := r.u32(arch.Addr(buckets))
+	if !ok {
+		return 0, arch.Addr(buckets)
+	}
+	if n < 2 {
+		return 0, 0
+	}
+	size := arch.Addr(l.BucketSize)
+	seed := uint32(key >> 2)
+	inc := 1 + (uint32(key>>5)+1)%(n-1)
+	for range n {
+		b := arch.Addr(buckets) + size*arch.Addr(1+seed%n)
+		for slot := range arch.Addr(4) {
+			k, ok := r.word(b + arch.Addr(l.BucketKeys) + 8*slot)
+			if !ok {
+				return 0, b + arch.Addr(l.BucketKeys) + 8*slot
+			}
+			if k == key {
+				v, ok := r.word(b + arch.Addr(l.BucketValues) + 8*slot)
+				if !ok {
+					return 0, b + arch.Addr(l.BucketValues) + 8*slot
+				}
+				return v << 1, 0 // stored halved; bit 63 is the bucket's mark
+			}
+		}
+		v, ok := r.word(b + arch.Addr(l.BucketValues))
+		if !ok {
+			return 0, b + arch.Addr(l.BucketValues)
+		}
+		if v>>63 == 0 { // no key was ever pushed on from this bucket
+			return 0, 0
+		}
+		seed += inc
+	}
+	return 0, 0
+}

@@ -1,0 +1,130 @@
+package clr
+
+import (
+	"fmt"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
+)
+
+// A Thread is a managed Thread object.
+type Thread struct {
+	Addr        arch.Addr // of the Thread object: the profiler's ThreadID
+	ID          uint32    // managed thread id
+	OSID        uint64    // TID of the OS thread; 0 if it has none
+	State       uint32
+	Cooperative bool
+	Frame       arch.Addr // topmost explicit Frame; all ones if there is none
+	Exception   arch.Addr // newest ExInfo; 0 if no exception is in progress
+	StackBase   arch.Addr // highest address of the stack; 0 if not known
+	StackLimit  arch.Addr
+	// A hijacked thread's return address is HijackReturn, while HijackSlot on
+	// its stack holds the runtime's trip stub. Both are 0 if it is not hijacked.
+	HijackSlot, HijackReturn arch.Addr
+}
+
+type threadLayout struct {
+	StoreFirst int `c:"ThreadStore.FirstThreadLink"`
+	StoreCount int `c:"ThreadStore.ThreadCount"`
+	ID         int `c:"Thread.Id"`
+	OSID       int `c:"Thread.OSId"`
+	State      int `c:"Thread.State"`
+	PGC        int `c:"Thread.PreemptiveGCDisabled"`
+	Frame      int `c:"Thread.Frame"`
+	ExInfo     int `c:"Thread.ExceptionTracker"`
+	Link       int `c:"Thread.LinkNext"`
+}
+
+// What the descriptor of .NET 9 and 10 does not give lies behind the link on
+// every platform: cached stack base and limit, two probe limits, and the pair
+// of words of a return-address hijack.
+const (
+	linkToStackBase    = 8
+	linkToStackLimit   = 16
+	linkToHijackReturn = 40
+	linkToHijackSlot   = 48
+)
+
+// threadHijacked is TS_Hijacked of Thread::m_State: the two hijack words mean
+// something while it is set (src/coreclr/vm/threads.h).
+const threadHijacked = 0x80
+
+// maxThreads bounds the thread list; a process has at most a few ten thousand.
+const maxThreads = 1 << 20
+
+// Threads returns the managed threads of the runtime's ThreadStore, and a
+// warning where the list is cut or broken.
+func (r *Runtime) Threads() (ts []Thread, warns []loader.Warning) {
+	l := &r.threadLayout
+	broken := func(format string, args ...any) ([]Thread, []loader.Warning) {
+		return ts, append(warns, loader.Warning{Code: "threads_cut", Off: -1,
+			Text: "the list of managed threads: " + fmt.Sprintf(format, args...)})
+	}
+	at, ok := r.data.pointer("ThreadStore")
+	if !ok {
+		return broken("the contract does not say where it is")
+	}
+	store, ok := r.word(at)
+	if !ok {
+		return broken("the pointer to it, at %v, is missing from the dump", at)
+	}
+	if store == 0 {
+		return nil, nil // the runtime has not started
+	}
+	count, ok := r.u32(arch.Addr(store) + arch.Addr(l.StoreCount))
+	if !ok || count > maxThreads {
+		return broken("its length, at %v, is missing or absurd", arch.Addr(store)+arch.Addr(l.StoreCount))
+	}
+	next := arch.Addr(store) + arch.Addr(l.StoreFirst)
+	for n := uint32(0); ; n++ {
+		link, ok := r.word(next)
+		if !ok {
+			return broken("the link at %v is missing from the dump", next)
+		}
+		if link == 0 {
+			return ts, warns
+		}
+		// More links than threads: the list is a cycle.
+		if n == count {
+			return broken("it goes on at %v after all %d threads", next, count)
+		}
+		next = arch.Addr(link)
+		t, ok := r.thread(next - arch.Addr(l.Link))
+		if !ok {
+			return broken("the Thread at %v is not whole in the dump", next-arch.Addr(l.Link))
+		}
+		ts = append(ts, t)
+	}
+}
+
+// thread reads the Thread object at a.
+func (r *Runtime) thread(a arch.Addr) (Thread, bool) {
+	l := &r.threadLayout
+	t := Thread{Addr: a}
+	id, ok1 := r.u32(field(a, l.ID))
+	osid, ok2 := r.word(field(a, l.OSID))
+	state, ok3 := r.u32(field(a, l.State))
+	pgc, ok4 := r.u32(field(a, l.PGC))
+	frame, ok5 := r.word(field(a, l.Frame))
+	exinfo, ok6 := r.word(field(a, l.ExInfo))
+	t.ID, t.OSID, t.State, t.Cooperative = id, osid, state, pgc != 0
+	t.Frame, t.Exception = arch.Addr(frame), arch.Addr(exinfo)
+
+	link := field(a, l.Link)
+	base, _ := r.word(link + linkToStackBase)
+	limit, _ := r.word(link + linkToStackLimit)
+	// A base that is no page's end is another field: this build has another layout.
+	if base != 0 && base%pageSize == 0 && limit < base {
+		t.StackBase, t.StackLimit = arch.Addr(base), arch.Addr(limit)
+	}
+	if t.State&threadHijacked != 0 {
+		ret, ok1 := r.word(link + linkToHijackReturn)
+		slot, ok2 := r.word(link + linkToHijackSlot)
+		if s := arch.Addr(slot); ok1 && ok2 && (t.StackBase == 0 || s >= t.StackLimit && s < t.StackBase) {
+			t.HijackSlot, t.HijackReturn = s, arch.Addr(ret)
+		}
+	}
+	return t, ok1 && ok2 && ok3 && ok4 && ok5 && ok6
+}
+
+const pageSize = 4096
