@@ -13,50 +13,124 @@ type Kind uint8
 const (
 	Native  Kind = iota
 	Managed      // a managed method, an IL stub and a dynamic method among them
-	Gap          // frames are missing here; Why says why
+	Gap          // frames may be missing here; Why says why
 )
 
 func (k Kind) String() string { return [...]string{"native", "managed", "gap"}[k] }
 
 // A Frame is one frame of a stack.
 type Frame struct {
-	Kind Kind
-	By   unwind.By
-	PC   arch.PC
-	SP   arch.Addr
-	Code clr.Code    // what managed code, or which stub, the pc lies in; Kind NotManaged for plain native code
-	Why  unwind.Stop // of a gap: what the frame before it could not be left for
+	Kind    Kind
+	By      unwind.By
+	PC      arch.PC
+	SP      arch.Addr
+	Code    clr.Code     // managed code, or the stub that a native frame's pc lies in
+	Runtime *clr.Runtime // whose code that is; nil for plain native code
+	Why     unwind.Stop  // of a gap: why the frame before it could not be left
 }
 
-// Options change how stacks are walked. The zero value is fine.
-type Options struct {
-	MaxFrames int // of one stack; 0: 1,000,000
+// A Walker walks one stack at a time. It is not safe for concurrent use; make
+// one for each goroutine.
+type Walker struct {
+	s       *Session
+	native  *unwind.Walker
+	thread  *clr.Thread
+	rt      *clr.Runtime
+	hijacks []unwind.Hijack
+	chain   chain
+	regs    arch.Regs // of a frame found by a rescue
+	cache   [cacheSize]lookup
 }
 
-// A Session is a process ready to be walked.
-type Session struct {
-	Process  *loader.Process
-	Runtimes []*clr.Runtime
-	Warnings []loader.Warning // what lacked in reading the runtimes
+// A lookup is a remembered answer of Session.Lookup.
+type lookup struct {
+	pc   arch.Addr
+	code clr.Code
+	rt   *clr.Runtime
 }
 
-// Open finds the runtimes in p and prepares its walks.
-func Open(p *loader.Process, opt *Options) (*Session, error) { return nil, nil }
-
-// Thread returns the managed Thread of an OS thread and its runtime, or nil.
-func (s *Session) Thread(tid uint32) (*clr.Thread, *clr.Runtime) { return nil, nil }
-
-// RuntimeAt returns the runtime whose managed code or stubs hold a, or nil.
-func (s *Session) RuntimeAt(a arch.Addr) *clr.Runtime { return nil }
-
-// A Walker walks one stack at a time; use one for each goroutine.
-type Walker struct{}
+// cacheSize is prime, so that the even strides of code do not collide.
+const cacheSize = 509
 
 // NewWalker returns a walker over s.
-func (s *Session) NewWalker() *Walker { return nil }
+func (s *Session) NewWalker() *Walker {
+	return &Walker{s: s, native: s.unwinder.NewWalker()}
+}
 
 // Walk appends the frames of t's stack to dst, from leaf to root, and says why
 // the stack ended.
 func (w *Walker) Walk(dst []Frame, t *loader.Thread) ([]Frame, unwind.Stop) {
-	return dst, unwind.Stop{}
+	w.begin(t)
+	if !w.native.Start(&t.Regs, true, w.hijacks) {
+		return dst, w.native.Stop()
+	}
+	for n := 1; ; n++ {
+		dst = append(dst, w.frame())
+		if n >= w.s.max {
+			f := &dst[len(dst)-1]
+			return dst, unwind.Stop{Reason: unwind.FrameLimit, PC: f.PC.Addr, By: f.By}
+		}
+		if w.native.Next() {
+			continue
+		}
+		stop := w.native.Stop()
+		if stop.Reason.Complete() || stop.Reason == unwind.FrameLimit {
+			return dst, stop
+		}
+		last := w.native.Frame()
+		if !w.rescue() {
+			return dst, stop
+		}
+		dst = append(dst, Frame{Kind: Gap, PC: last.PC, SP: last.SP, Why: stop})
+	}
+}
+
+// begin turns to a thread.
+func (w *Walker) begin(t *loader.Thread) {
+	w.thread, w.rt = w.s.Thread(t.ID)
+	w.hijacks = w.hijacks[:0]
+	w.chain = chain{}
+	if w.thread == nil {
+		return
+	}
+	w.chain = chain{rt: w.rt, next: w.thread.Frame}
+	if w.thread.HijackSlot != 0 {
+		// The return leaves the stack pointer right above its slot.
+		word := arch.Addr(w.s.Process.Arch.Word)
+		w.hijacks = append(w.hijacks, unwind.Hijack{Slot: w.thread.HijackSlot, Return: w.thread.HijackReturn, SP: w.thread.HijackSlot + word})
+	}
+	for c := w.chain; ; {
+		f, ok := c.pop()
+		if !ok {
+			return
+		}
+		if slot, ret, sp, ok := w.rt.TrippedHijack(f); ok {
+			w.hijacks = append(w.hijacks, unwind.Hijack{Slot: slot, Return: ret, SP: sp})
+		}
+	}
+}
+
+// frame describes the frame that the native walker is at.
+func (w *Walker) frame() Frame {
+	n := w.native.Frame()
+	f := Frame{By: n.By, PC: n.PC, SP: n.SP}
+	if len(w.s.Runtimes) == 0 {
+		return f
+	}
+	l := w.lookup(n.PC.Lookup())
+	f.Code, f.Runtime = l.code, l.rt
+	if f.Code.Managed() {
+		f.Kind = Managed
+	}
+	return f
+}
+
+// lookup is Session.Lookup with a memory.
+func (w *Walker) lookup(pc arch.Addr) *lookup {
+	l := &w.cache[(uint64(pc)^uint64(pc)>>17)%cacheSize]
+	if l.pc != pc || pc == 0 {
+		l.pc = pc
+		l.code, l.rt = w.s.Lookup(pc)
+	}
+	return l
 }
