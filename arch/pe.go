@@ -42,4 +42,5 @@ const (
 	PEOK      PEStatus = iota
 	PEMissing          // bytes at PEResult.At are not at hand
 	PEBad              // the unwind information at PEResult.At is broken or of an unknown kind
+	PENoCode           // the code at PEResult.At is not at hand: the rule is the body's, and right unless the pc is in an epilogue
 )

@@ -1,9 +1,6 @@
 package arch
 
 func amd64Leave(mem Memory, pc Addr, r *Rule) bool { return false }
-func amd64AfterCall(mem Memory, a Addr) bool       { return true }
-func amd64PEFunction(b []byte) PEFunction          { return PEFunction{} }
-func amd64PERule(q *PEQuery, r *Rule) PEResult     { return PEResult{Status: PEBad} }
 func arm64Leave(mem Memory, pc Addr, r *Rule) bool { return false }
 func arm64AfterCall(mem Memory, a Addr) bool       { return true }
 func arm64PEFunction(b []byte) PEFunction          { return PEFunction{} }

@@ -1,0 +1,225 @@
+package arch
+
+import "encoding/binary"
+
+// What one instruction of an epilogue does.
+type amd64Tail uint8
+
+const (
+	amd64TailNone amd64Tail = iota // not an instruction of an epilogue that has begun
+	amd64TailMore                  // bytes are missing
+	amd64TailPop
+	amd64TailAdd // to RSP
+	amd64TailNop // vzeroupper and vzeroall, which clang puts right before ret
+	amd64TailRet
+	amd64TailJump // to an offset from the next instruction
+	amd64TailOut  // a jump through memory or a register
+)
+
+// amd64MaxTail bounds an epilogue: two instructions that add, 16 pops, jumps.
+const amd64MaxTail = 24
+
+// amd64TailInsn matches the instruction at the begin of b against those that
+// an epilogue may hold once it has begun. n is its length, v the register
+// popped, the bytes added, or the offset jumped to.
+//
+// `lea rsp,[fp+x]`, `mov rsp,rbp` and `leave` are not among them: they come
+// first, and before the first instruction of an epilogue the frame is whole.
+func amd64TailInsn(b []byte) (k amd64Tail, n int, v int64) {
+	var prefix, rex byte
+	i := 0
+	if len(b) > i && (b[i] == 0xf2 || b[i] == 0xf3) { // bnd, rep
+		prefix = b[i]
+		i++
+	}
+	if len(b) > i && b[i]&0xf0 == 0x40 {
+		rex = b[i]
+		i++
+	}
+	if len(b) <= i {
+		return amd64TailMore, 0, 0
+	}
+	need := 1 // bytes from the opcode on
+	switch op := b[i]; op {
+	case 0x58, 0x59, 0x5a, 0x5b, 0x5c, 0x5d, 0x5e, 0x5f:
+		if reg := amd64PERegs[op&7|rex&1<<3]; reg != amd64RSP && prefix == 0 {
+			return amd64TailPop, i + 1, int64(reg)
+		}
+		return amd64TailNone, 0, 0
+	case 0xc3:
+		return amd64TailRet, i + 1, 0
+	case 0x83, 0xeb, 0xff:
+		need = 2
+	case 0xc2, 0xc5:
+		need = 3
+	case 0x81, 0x8d, 0xe9:
+		need = 2
+	default:
+		return amd64TailNone, 0, 0
+	}
+	if len(b) < i+need {
+		return amd64TailMore, 0, 0
+	}
+	c := b[i:]
+	imm8 := func(at int) (amd64Tail, int, int64) {
+		if len(c) <= at {
+			return amd64TailMore, 0, 0
+		}
+		return amd64TailAdd, i + at + 1, int64(int8(c[at]))
+	}
+	imm32 := func(kind amd64Tail, at int) (amd64Tail, int, int64) {
+		if len(c) < at+4 {
+			return amd64TailMore, 0, 0
+		}
+		return kind, i + at + 4, int64(int32(binary.LittleEndian.Uint32(c[at:])))
+	}
+	switch {
+	case c[0] == 0xc2:
+		return amd64TailRet, i + 3, 0
+	case c[0] == 0xc5 && rex|prefix == 0 && c[1]&0xfb == 0xf8 && c[2] == 0x77:
+		return amd64TailNop, 3, 0
+	case c[0] == 0xeb && rex == 0:
+		return amd64TailJump, i + 2, int64(int8(c[1]))
+	case c[0] == 0xe9 && rex == 0:
+		return imm32(amd64TailJump, 1)
+	case c[0] == 0xff && c[1] == 0x25:
+		return imm32(amd64TailOut, 2)
+	case c[0] == 0xff && c[1]>>3&7 == 4 && rex&8 != 0:
+		// A jump through a register is a tail call only with REX.W: so says
+		// the ABI, and compilers add it. Without it, it is a switch.
+		return amd64TailOut, i + 2, 0
+	case rex&0xf9 != 0x48 || prefix != 0:
+	case c[0] == 0x83 && c[1] == 0xc4: // add rsp, imm8
+		return imm8(2)
+	case c[0] == 0x81 && c[1] == 0xc4: // add rsp, imm32
+		return imm32(amd64TailAdd, 2)
+	case c[0] == 0x8d && (c[1] == 0x64 || c[1] == 0xa4): // lea rsp, [rsp+x]
+		if len(c) < 3 {
+			return amd64TailMore, 0, 0
+		}
+		if c[2] != 0x24 {
+			break
+		}
+		if c[1] == 0x64 {
+			return imm8(3)
+		}
+		return imm32(amd64TailAdd, 3)
+	}
+	return amd64TailNone, 0, 0
+}
+
+// amd64Epilogue replaces r, the rule of the body of fn, when the instructions
+// at q.PC are the rest of an epilogue.
+//
+// It goes further than the ABI's "legal epilogues": any row of pops and
+// additions that ends in a ret is followed, also through a jump inside the
+// function, because running it can only end in the caller. What ends in a jump
+// out of the function is an epilogue if it popped anything; if the jump stands
+// alone, it is one only if the instruction before it took the frame down.
+// gcc's and clang's cold parts are entered by such a jump with the frame still
+// standing, and where wine's unwinder takes that for a tail call it is wrong.
+func amd64Epilogue(q *PEQuery, fn *PEFunction, own *amd64Info, r *Rule) PEResult {
+	var slot [16]int64
+	var popped RegSet
+	off := int64(0)
+	pc, moved := q.PC.Addr, false
+	for range amd64MaxTail {
+		b := viewUpTo(q.Mem, pc, 8)
+		k, n, v := amd64TailInsn(b)
+		next := pc + Addr(n)
+		switch k {
+		case amd64TailNone:
+			return PEResult{}
+		case amd64TailMore:
+			if own.noEpilogue(q, fn) {
+				return PEResult{}
+			}
+			return PEResult{PENoCode, pc + Addr(len(b))}
+		case amd64TailPop:
+			slot[v] = off
+			popped |= 1 << v
+			off += 8
+			moved = true
+		case amd64TailAdd:
+			off += v
+			moved = true
+		case amd64TailJump:
+			to := next + Addr(v)
+			// A jump to its own begin is a tail call of itself.
+			if lo, hi := q.Base+Addr(fn.Begin), q.Base+Addr(fn.End); lo < to && to < hi {
+				next = to
+				break
+			}
+			k = amd64TailOut
+		}
+		if k == amd64TailOut && !moved {
+			ends, res := amd64FrameGone(q, fn, pc)
+			if !ends {
+				return res
+			}
+		}
+		if k == amd64TailOut || k == amd64TailRet {
+			f := amd64Frame{base: amd64RSP, sp: off, saved: popped, slot: slot}
+			f.rule(r)
+			return PEResult{}
+		}
+		pc = next
+	}
+	return PEResult{}
+}
+
+// amd64FrameGone reports whether the instruction before pc took a frame down:
+// a pop, `add rsp`, `lea rsp`, `mov rsp` or leave.
+func amd64FrameGone(q *PEQuery, fn *PEFunction, pc Addr) (bool, PEResult) {
+	n := min(int(pc-(q.Base+Addr(fn.Begin))), 11)
+	if n <= 0 {
+		return false, PEResult{}
+	}
+	b := q.Mem.View(pc-Addr(n), n)
+	if b == nil {
+		return false, PEResult{PENoCode, pc - Addr(n)}
+	}
+	if n > 3 && b[n-3] == 0xc5 && b[n-2]&0xfb == 0xf8 && b[n-1] == 0x77 {
+		b = b[:n-3]
+	}
+	ends := func(tail ...int) bool { // -1: any byte
+		if len(tail) > len(b) {
+			return false
+		}
+		for i, t := range tail {
+			if t >= 0 && b[len(b)-len(tail)+i] != byte(t) {
+				return false
+			}
+		}
+		return true
+	}
+	last := b[len(b)-1]
+	return last&0xf8 == 0x58 || last == 0xc9 || // pop, leave
+			ends(0x48, 0x83, 0xc4, -1) || ends(0x48, 0x81, 0xc4, -1, -1, -1, -1) || // add rsp, imm
+			ends(0x48, 0x8d, 0x64, 0x24, -1) || ends(0x48, 0x8d, 0xa4, 0x24, -1, -1, -1, -1) || // lea rsp, [rsp+x]
+			ends(0x48, 0x8d, 0x65, -1) || ends(0x48, 0x8d, 0xa5, -1, -1, -1, -1) || // lea rsp, [rbp+x]
+			ends(0x48, 0x89, 0xec) || ends(0x48, 0x8b, 0xe5) || ends(0x49, 0x8b, 0xe3), // mov rsp, rbp; mov rsp, r11
+		PEResult{}
+}
+
+// noEpilogue reports whether the EPILOG codes of version 2 rule out that q.PC
+// is in an epilogue. The first one holds their size, the others how far from
+// the end of the function each begins; bit 0 of the first one's info says that
+// one more ends the function.
+func (i *amd64Info) noEpilogue(q *PEQuery, fn *PEFunction) bool {
+	c := i.codes
+	if i.version != 2 || len(c) < 2 || c[1]&15 != amd64Epilog {
+		return false
+	}
+	size, end := Addr(c[0]), q.Base+Addr(fn.End)
+	if c[1]&0x10 != 0 && q.PC.Addr-(end-size) < size {
+		return false
+	}
+	for c = c[2:]; len(c) >= 2 && c[1]&15 == amd64Epilog; c = c[2:] {
+		from := end - (Addr(c[0]) | Addr(c[1]>>4)<<8)
+		if from != end && q.PC.Addr-from < size {
+			return false
+		}
+	}
+	return true
+}

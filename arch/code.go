@@ -1,0 +1,13 @@
+package arch
+
+// viewUpTo returns n bytes at a, or as many of them as are at hand before the
+// first hole. Code is read with it: the last instruction of a mapping is
+// shorter than the longest one there can be.
+func viewUpTo(mem Memory, a Addr, n int) []byte {
+	for ; n > 0; n-- {
+		if b := mem.View(a, n); b != nil {
+			return b
+		}
+	}
+	return nil
+}
