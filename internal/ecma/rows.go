@@ -1,0 +1,193 @@
+package ecma
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// A Token names a row: the table in its high byte, the row number below.
+type Token uint32
+
+// Table returns the table of the row.
+func (t Token) Table() Table { return Table(t >> 24) }
+
+// Row returns the number of the row, from 1; 0 is no row.
+func (t Token) Row() uint32 { return uint32(t) & 0xffffff }
+
+// A Method is a row of MethodDef (II.22.26).
+type Method struct {
+	Name      string
+	Flags     uint16
+	Signature []byte // II.23.2.1
+	params    uint32 // its first row of Param
+}
+
+// Method reads row rid of MethodDef.
+func (m *Metadata) Method(rid uint32) (Method, error) {
+	r, err := m.row(MethodDef, rid)
+	if err != nil {
+		return Method{}, err
+	}
+	d := Method{Flags: uint16(r.col(2)), params: r.col(5)}
+	if d.Name, err = m.text(r.col(3)); err != nil {
+		return d, err
+	}
+	d.Signature, err = m.blob(r.col(4))
+	return d, err
+}
+
+// Owner returns the TypeDef row of the class that declares MethodDef row rid:
+// the last one whose MethodList begins at or before it (II.22.37).
+func (m *Metadata) Owner(rid uint32) (uint32, error) {
+	if rid == 0 || rid > m.Rows(MethodDef) {
+		return 0, &Error{fmt.Sprintf("a method's row number, %d of %d,", rid, m.Rows(MethodDef)), m.at, false}
+	}
+	// Uncompressed streams, which emitted code may have, go through a table
+	// that gives each place in the list its MethodDef row, in any order.
+	for i := range m.Rows(MethodPtr) {
+		r, err := m.row(MethodPtr, i+1)
+		if err != nil {
+			return 0, err
+		}
+		if r.col(0) == rid {
+			rid = i + 1
+			break
+		}
+	}
+	var broken error
+	n := sort.Search(int(m.Rows(TypeDef)), func(i int) bool {
+		r, err := m.row(TypeDef, uint32(i)+1)
+		if err != nil {
+			broken = err
+			return true
+		}
+		return r.col(5) > rid
+	})
+	if broken != nil {
+		return 0, broken
+	}
+	if n == 0 {
+		return 0, &Error{"the list of types", m.at + arch.Addr(m.tables[TypeDef].off), false}
+	}
+	return uint32(n), nil
+}
+
+// enclosing returns the TypeDef row of the class that row rid is nested in,
+// or 0. NestedClass is sorted by its first column (II.22.32); in an
+// uncompressed stream it need not be, and is then searched from end to end.
+func (m *Metadata) enclosing(rid uint32) (uint32, error) {
+	i, err := m.find(NestedClass, 0, rid)
+	if i == 0 {
+		return 0, err
+	}
+	r, err := m.row(NestedClass, i)
+	if err != nil {
+		return 0, err
+	}
+	return r.col(1), nil
+}
+
+// find returns the first row of t whose column c is v, or 0, by binary search;
+// where emitted metadata left the table unsorted, row by row.
+func (m *Metadata) find(t Table, c int, v uint32) (uint32, error) {
+	rows := m.Rows(t)
+	var broken error
+	i := uint32(sort.Search(int(rows), func(i int) bool {
+		r, err := m.row(t, uint32(i)+1)
+		if err != nil {
+			broken = err
+			return true
+		}
+		return r.col(c) >= v
+	})) + 1
+	if broken != nil {
+		return 0, broken
+	}
+	if i <= rows {
+		if r, err := m.row(t, i); err != nil || r.col(c) == v {
+			return i, err
+		}
+	}
+	if m.sorted>>t&1 != 0 {
+		return 0, nil
+	}
+	for i := range rows {
+		if r, err := m.row(t, i+1); err != nil || r.col(c) == v {
+			return i + 1, err
+		}
+	}
+	return 0, nil
+}
+
+// GenericParam returns the name of generic parameter number n of a type or
+// method (a TypeDef or MethodDef token).
+func (m *Metadata) GenericParam(owner Token, n uint32) (string, error) {
+	v := owner.Row() << 1
+	if owner.Table() == MethodDef {
+		v |= 1
+	}
+	i, err := m.find(GenericParam, 2, v)
+	if i == 0 {
+		return "", err
+	}
+	// Sorted by owner, then by number (II.22.20).
+	r, err := m.row(GenericParam, i+n)
+	if err != nil || r.col(0) != n || r.col(2) != v {
+		return "", err
+	}
+	return m.text(r.col(3))
+}
+
+// GenericParamName returns the name of a row of GenericParam.
+func (m *Metadata) GenericParamName(rid uint32) (string, error) {
+	r, err := m.row(GenericParam, rid)
+	if err != nil {
+		return "", err
+	}
+	return m.text(r.col(3))
+}
+
+// Name returns the name of the module, a file name.
+func (m *Metadata) Name() (string, error) {
+	r, err := m.row(Module, 1)
+	if err != nil {
+		return "", err
+	}
+	return m.text(r.col(1))
+}
+
+// MVID returns the module version id as a GUID in upper-case hex without
+// separators, as symbol servers spell it.
+func (m *Metadata) MVID() (string, error) {
+	r, err := m.row(Module, 1)
+	if err != nil {
+		return "", err
+	}
+	i := r.col(2) // numbered from 1 (II.24.2.5)
+	a := m.at + arch.Addr(m.guids.off) + arch.Addr(i-1)*16
+	if i == 0 || uint64(i)*16 > uint64(m.guids.size) {
+		return "", &Error{"the index of the module version id", a, false}
+	}
+	b := m.mem.View(a, 16)
+	if b == nil {
+		return "", &Error{"the module version id", a, true}
+	}
+	le := binary.LittleEndian
+	return fmt.Sprintf("%08X%04X%04X%X", le.Uint32(b), le.Uint16(b[4:]), le.Uint16(b[6:]), b[8:16]), nil
+}
+
+// AssemblyName returns the simple name of the assembly, "" in a module that
+// has no manifest.
+func (m *Metadata) AssemblyName() (string, error) {
+	if m.Rows(Assembly) == 0 {
+		return "", nil
+	}
+	r, err := m.row(Assembly, 1)
+	if err != nil {
+		return "", err
+	}
+	return m.text(r.col(7))
+}

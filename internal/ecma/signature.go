@@ -1,0 +1,273 @@
+package ecma
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// Element types of signatures (II.23.1.16), and those that CoreCLR adds for
+// its own (src/coreclr/inc/corhdr.h): a signature that the runtime makes for a
+// stub or a dynamic method names types by pointer.
+const (
+	elemVoid        = 0x01
+	elemString      = 0x0e
+	elemPtr         = 0x0f
+	elemByRef       = 0x10
+	elemValueType   = 0x11
+	elemClass       = 0x12
+	elemVar         = 0x13
+	elemArray       = 0x14
+	elemGenericInst = 0x15
+	elemTypedByRef  = 0x16
+	elemFnPtr       = 0x1b
+	elemObject      = 0x1c
+	elemSZArray     = 0x1d
+	elemMVar        = 0x1e
+	elemModReq      = 0x1f
+	elemModOpt      = 0x20
+	elemInternal    = 0x21
+	elemModInternal = 0x22
+	elemSentinel    = 0x41
+	elemPinned      = 0x45
+	callGeneric     = 0x10
+	maxDepth        = 48
+	maxNodes        = 2048
+)
+
+// simple names the element types that are whole types.
+var simple = [...]string{
+	elemVoid: "System.Void", 0x02: "System.Boolean", 0x03: "System.Char", 0x04: "System.SByte",
+	0x05: "System.Byte", 0x06: "System.Int16", 0x07: "System.UInt16", 0x08: "System.Int32",
+	0x09: "System.UInt32", 0x0a: "System.Int64", 0x0b: "System.UInt64", 0x0c: "System.Single",
+	0x0d: "System.Double", elemString: "System.String", elemTypedByRef: "System.TypedReference",
+	0x18: "System.IntPtr", 0x19: "System.UIntPtr", elemObject: "System.Object",
+}
+
+// SimpleName returns the name of the type that an element type is by itself, as
+// System.Int32, or "".
+func SimpleName(elem uint8) string {
+	if int(elem) < len(simple) {
+		return simple[elem]
+	}
+	return ""
+}
+
+// A Scope is what a signature's parts mean where it is used. Fields that are
+// not set leave generic parameters as !0 and !!0, and refuse pointers.
+type Scope struct {
+	Type, Method Token // whose generic parameters are meant, by name
+	// Handle names the type that a pointer of the runtime stands for.
+	Handle func(p arch.Addr) (Type, error)
+}
+
+// A MethodSig is a method's signature (II.23.2.1, II.23.2.2).
+type MethodSig struct {
+	HasThis bool
+	Generic int // how many generic parameters the method itself has
+	Return  Type
+	Params  []Type
+}
+
+// MethodSig decodes the signature of a method. What it could decode before an
+// error is in the result.
+func (m *Metadata) MethodSig(sig []byte, scope Scope) (MethodSig, error) {
+	d := decoder{m: m, b: sig, scope: scope, nodes: maxNodes}
+	s := d.method(0)
+	return s, d.err
+}
+
+// TypeSig decodes the signature of a type (II.23.2.12, II.23.2.14).
+func (m *Metadata) TypeSig(sig []byte, scope Scope) (Type, error) {
+	d := decoder{m: m, b: sig, scope: scope, nodes: maxNodes}
+	t := d.typ(0)
+	return t, d.err
+}
+
+// A decoder reads one signature. Types that refer to each other through
+// TypeSpec share its limits, or a few rows could ask for billions of types.
+type decoder struct {
+	m     *Metadata
+	b     []byte
+	scope Scope
+	nodes int
+	err   error
+}
+
+// fail records the first error and ends the signature.
+func (d *decoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+	d.b = nil
+}
+
+func (d *decoder) byte() uint8 {
+	if len(d.b) == 0 {
+		d.fail(fmt.Errorf("a signature ends early"))
+		return 0
+	}
+	c := d.b[0]
+	d.b = d.b[1:]
+	return c
+}
+
+func (d *decoder) number() uint32 {
+	v, n := compressed(d.b)
+	if n == 0 {
+		d.fail(fmt.Errorf("a signature has a broken number"))
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) method(depth int) MethodSig {
+	var s MethodSig
+	call := d.byte()
+	s.HasThis = call&0x20 != 0
+	if call&callGeneric != 0 {
+		s.Generic = int(d.number())
+	}
+	n := d.number()
+	s.Return = d.typ(depth + 1)
+	for range n {
+		if d.err != nil {
+			break
+		}
+		if len(d.b) > 0 && d.b[0] == elemSentinel {
+			d.byte() // what follows are the arguments of a vararg call
+		}
+		if t := d.typ(depth + 1); d.err == nil {
+			s.Params = append(s.Params, t)
+		}
+	}
+	return s
+}
+
+func (d *decoder) typ(depth int) Type {
+	if d.nodes--; d.nodes < 0 || depth > maxDepth {
+		d.fail(fmt.Errorf("a signature nests too deep or is too long"))
+	}
+	if d.err != nil {
+		return Type{Name: "?"}
+	}
+	e := d.byte()
+	switch e {
+	case elemPtr:
+		return Type{Shape: Pointer, Args: []Type{d.typ(depth + 1)}}
+	case elemByRef:
+		return Type{Shape: ByRef, Args: []Type{d.typ(depth + 1)}}
+	case elemSZArray:
+		return Type{Shape: Vector, Args: []Type{d.typ(depth + 1)}}
+	case elemArray:
+		return d.array(depth)
+	case elemClass, elemValueType:
+		return d.token(d.number(), depth)
+	case elemGenericInst:
+		t := d.typ(depth + 1)
+		for n := d.number(); n > 0 && d.err == nil; n-- {
+			t.Args = append(t.Args, d.typ(depth+1))
+		}
+		return t
+	case elemVar:
+		return d.param(d.scope.Type, "!", d.number())
+	case elemMVar:
+		return d.param(d.scope.Method, "!!", d.number())
+	case elemFnPtr:
+		s := d.method(depth)
+		return Type{Shape: Function, Args: append([]Type{s.Return}, s.Params...)}
+	case elemModReq, elemModOpt:
+		d.number()
+		return d.typ(depth + 1)
+	case elemModInternal:
+		d.byte() // required or not
+		d.pointer()
+		return d.typ(depth + 1)
+	case elemPinned:
+		return d.typ(depth + 1)
+	case elemInternal:
+		p := d.pointer()
+		if d.err != nil || d.scope.Handle == nil {
+			d.fail(fmt.Errorf("a signature names a type by pointer"))
+			return Type{Name: "?"}
+		}
+		t, err := d.scope.Handle(p)
+		if err != nil {
+			d.fail(err)
+		}
+		return t
+	}
+	if n := SimpleName(e); n != "" {
+		return Type{Name: n}
+	}
+	d.fail(fmt.Errorf("a signature has an unknown element type %#x", e))
+	return Type{Name: "?"}
+}
+
+// pointer reads an address as the runtime put it: 8 bytes, not compressed.
+func (d *decoder) pointer() arch.Addr {
+	if len(d.b) < 8 {
+		d.fail(fmt.Errorf("a signature ends early"))
+		return 0
+	}
+	p := binary.LittleEndian.Uint64(d.b)
+	d.b = d.b[8:]
+	return arch.Addr(p)
+}
+
+// array reads an ArrayShape (II.23.2.13); sizes and bounds are not part of the name.
+func (d *decoder) array(depth int) Type {
+	t := Type{Shape: Array, Args: []Type{d.typ(depth + 1)}}
+	t.Rank = int(d.number())
+	for range 2 { // sizes, then lower bounds
+		for n := d.number(); n > 0 && d.err == nil; n-- {
+			d.number()
+		}
+	}
+	return t
+}
+
+// token names the type of a TypeDefOrRefOrSpecEncoded (II.23.2.8).
+func (d *decoder) token(v uint32, depth int) Type {
+	t, rid := decode(typeDefOrRef, v)
+	if d.err != nil {
+		return Type{Name: "?"}
+	}
+	if t == TypeSpec {
+		r, err := d.m.row(TypeSpec, rid)
+		if err != nil {
+			d.fail(err)
+			return Type{Name: "?"}
+		}
+		b, err := d.m.blob(r.col(0))
+		if err != nil {
+			d.fail(err)
+			return Type{Name: "?"}
+		}
+		rest := d.b
+		d.b = b
+		typ := d.typ(depth + 1)
+		if d.err == nil {
+			d.b = rest
+		}
+		return typ
+	}
+	name, err := d.m.TypeName(Token(uint32(t)<<24 | rid))
+	if err != nil {
+		d.fail(err)
+	}
+	return Type{Name: name}
+}
+
+// param names generic parameter n of owner.
+func (d *decoder) param(owner Token, mark string, n uint32) Type {
+	if owner.Row() != 0 {
+		// A name that cannot be read is no reason to lose the signature.
+		if name, err := d.m.GenericParam(owner, n); err == nil && name != "" {
+			return Type{Name: name}
+		}
+	}
+	return Type{Name: fmt.Sprint(mark, n)}
+}
