@@ -8,15 +8,36 @@ import (
 	"testing"
 )
 
-// TestAMD64Steps walks the stack at every instruction of a program that was
-// run step by step on Windows, and compares with the calls it really made.
-func TestAMD64Steps(t *testing.T) {
+// amd64Steps is one state of the program that was run step by step on Windows.
+type amd64State struct {
+	img   *testImage
+	mem   *sparse
+	regs  Regs
+	calls []amd64Call // innermost first: the calls it really made
+	odd   bool        // in mingw's ___chkstk_ms, which pushes although its entry in .pdata says that it does not
+}
+
+type amd64Call struct{ v [10]uint64 } // return address, its slot, registers in amd64StepRegs' order
+
+var amd64StepRegs = []Reg{amd64RBX, amd64RBP, amd64RSI, amd64RDI, amd64R12, amd64R13, amd64R14, amd64R15}
+
+// is reports whether regs are what they were when c was called, after its return.
+func (c *amd64Call) is(regs *Regs) bool {
+	rip, _ := regs.Get(amd64RIP)
+	rsp, _ := regs.Get(amd64RSP)
+	ok := rip == c.v[0] && rsp == c.v[1]+8
+	for i, r := range amd64StepRegs {
+		v, _ := regs.Get(r)
+		ok = ok && v == c.v[2+i]
+	}
+	return ok
+}
+
+func amd64EachStep(t *testing.T, do func(*amd64State)) {
 	img := loadPE(t, AMD64, slurp(t, corpus(t, "steps-win-x64", "steps.exe")))
 	trace := slurp(t, corpus(t, "steps-win-x64", "steps.txt.zst"))
 	mem := &sparse{map[Addr]uint64{}, Span{0x700000, 0x900000}, []flat{img.flat}}
 
-	// Of ___chkstk_ms of mingw no unwinder can know: it pushes, and its entry
-	// in .pdata says that it does not.
 	chkstk := func(pc Addr) bool { return false }
 	for _, l := range strings.Split(string(slurp(t, corpus(t, "steps-win-x64", "symbols.txt"))), "\n") {
 		if f := strings.Fields(l); len(f) == 3 && f[2] == "___chkstk_ms" {
@@ -25,13 +46,8 @@ func TestAMD64Steps(t *testing.T) {
 		}
 	}
 
-	type call struct {
-		parent int
-		v      [10]uint64 // return address, its slot, registers
-	}
-	order := []Reg{amd64RBX, amd64RBP, amd64RSI, amd64RDI, amd64R12, amd64R13, amd64R14, amd64R15}
-	calls := map[int]call{}
-	states, frames, bad, skipped := 0, 0, 0, 0
+	parent := map[int]int{}
+	calls := map[int]amd64Call{}
 	for s := bufio.NewScanner(bytes.NewReader(trace)); s.Scan(); {
 		f := strings.Fields(s.Text())
 		hex := func(i int) uint64 {
@@ -45,55 +61,85 @@ func TestAMD64Steps(t *testing.T) {
 		case "W":
 			mem.words[Addr(hex(1))] = hex(2)
 		case "C":
-			c := call{parent: int(hex(2))}
+			id := int(hex(1))
+			parent[id] = int(hex(2))
+			var c amd64Call
 			for i := range c.v {
 				c.v[i] = hex(3 + i)
 			}
-			calls[int(hex(1))] = c
+			calls[id] = c
 		case "S":
-			var regs Regs
-			regs.Set(amd64RIP, hex(1))
-			regs.Set(amd64RSP, hex(2))
-			for i, r := range order {
-				regs.Set(r, hex(4+i))
+			st := amd64State{img: img, mem: mem, odd: chkstk(Addr(hex(1)))}
+			st.regs.Set(amd64RIP, hex(1))
+			st.regs.Set(amd64RSP, hex(2))
+			for i, r := range amd64StepRegs {
+				st.regs.Set(r, hex(4+i))
 			}
-			if chkstk(Addr(hex(1))) {
-				skipped++
-				continue
+			for id := int(hex(3)); id != 0; id = parent[id] {
+				st.calls = append(st.calls, calls[id])
 			}
-			states++
-			pc := PC{Addr(hex(1)), true}
-			for id := int(hex(3)); id != 0; id = calls[id].parent {
-				c := calls[id]
-				var rule Rule
-				fn := img.find(uint32(pc.Lookup() - img.at))
-				if fn == nil {
-					rule = Rule{Base: amd64RSP, Offset: 8, RA: NoReg}
-					rule.Save(amd64RIP, -8)
-				} else if res := AMD64.PE.Rule(&PEQuery{mem, img.at, *fn, pc}, &rule); res.Status != PEOK {
-					t.Fatalf("%s: %v", pc.Addr, res)
-				}
-				ok := apply(AMD64, mem, &rule, &regs)
-				frames++
-				rip, _ := regs.Get(amd64RIP)
-				rsp, _ := regs.Get(amd64RSP)
-				ok = ok && rip == c.v[0] && rsp == c.v[1]+8
-				for i, r := range order {
-					v, _ := regs.Get(r)
-					ok = ok && v == c.v[2+i]
-				}
-				if !ok {
-					if bad++; bad < 20 {
-						t.Errorf("at %s (rip %s), rule %+v: rip %#x rsp %#x, want %#x", pc.Addr, f[1], rule, rip, rsp, c.v)
-					}
-					break
-				}
-				pc = PC{Addr(rip), false}
-			}
+			do(&st)
 		}
 	}
-	t.Logf("%d states, %d frames, %d wrong, %d passed over", states, frames, bad, skipped)
-	if states < 23000 || bad > 0 {
-		t.Errorf("%d of %d states are wrong", bad, states)
+}
+
+// TestAMD64Steps walks the stack at every instruction and compares with the
+// calls that were made.
+func TestAMD64Steps(t *testing.T) {
+	states, frames, bad := 0, 0, 0
+	amd64EachStep(t, func(s *amd64State) {
+		if s.odd {
+			return
+		}
+		states++
+		regs, exact := s.regs, true
+		for _, c := range s.calls {
+			rip, _ := regs.Get(amd64RIP)
+			pc := PC{Addr(rip), exact}
+			var rule Rule
+			fn := s.img.find(uint32(pc.Lookup() - s.img.at))
+			if fn == nil {
+				rule = Rule{Base: amd64RSP, Offset: 8, RA: NoReg}
+				rule.Save(amd64RIP, -8)
+			} else if res := AMD64.PE.Rule(&PEQuery{s.mem, s.img.at, *fn, pc}, &rule); res.Status != PEOK {
+				t.Fatalf("%s: %v", pc.Addr, res)
+			}
+			frames++
+			if !apply(AMD64, s.mem, &rule, &regs) || !c.is(&regs) {
+				if bad++; bad < 20 {
+					t.Errorf("at %s: rule %+v leads to %v, want %#x", pc.Addr, rule, regs, c.v)
+				}
+				break
+			}
+			exact = false
+		}
+	})
+	t.Logf("%d states, %d frames, %d wrong", states, frames, bad)
+	if states < 23000 {
+		t.Errorf("only %d states", states)
 	}
+}
+
+// TestAMD64LeaveSteps checks that Leave, wherever it dares to answer, is right.
+func TestAMD64LeaveSteps(t *testing.T) {
+	states, told, bad := 0, 0, 0
+	amd64EachStep(t, func(s *amd64State) {
+		if len(s.calls) == 0 {
+			return
+		}
+		states++
+		var rule Rule
+		regs := s.regs
+		rip, _ := regs.Get(amd64RIP)
+		if !AMD64.Leave(s.mem, Addr(rip), &rule) {
+			return
+		}
+		told++
+		if !apply(AMD64, s.mem, &rule, &regs) || !s.calls[0].is(&regs) {
+			if bad++; bad < 20 {
+				t.Errorf("at %#x: rule %+v leads to %v, want %#x", rip, rule, regs, s.calls[0].v)
+			}
+		}
+	})
+	t.Logf("%d states, %d answers, %d wrong", states, told, bad)
 }

@@ -1,6 +1,9 @@
 package arch
 
-import "debug/elf"
+import (
+	"debug/elf"
+	"encoding/binary"
+)
 
 // A Memory answers for the bytes of the dumped process that are at hand: a
 // hole is reported, never read as zero.
@@ -56,6 +59,33 @@ type Layout struct {
 type Field struct {
 	Reg Reg
 	Off int
+}
+
+// Load sets every register of l in r to what b holds. It reports false, and
+// leaves r alone, when b is shorter than l needs.
+func (l *Layout) Load(b []byte, r *Regs) bool {
+	if len(b) < l.Size {
+		return false
+	}
+	for _, f := range l.Fields {
+		r.Set(f.Reg, binary.LittleEndian.Uint64(b[f.Off:]))
+	}
+	return true
+}
+
+// Store writes the registers of l that r knows to b, and leaves the bytes of
+// the others alone. It reports false, and writes nothing, when b is shorter
+// than l needs.
+func (l *Layout) Store(b []byte, r *Regs) bool {
+	if len(b) < l.Size {
+		return false
+	}
+	for _, f := range l.Fields {
+		if v, ok := r.Get(f.Reg); ok {
+			binary.LittleEndian.PutUint64(b[f.Off:], v)
+		}
+	}
+	return true
 }
 
 // all lists the CPUs. A new one is a file of its own and a word here.

@@ -1,6 +1,5 @@
 package arch
 
-func amd64Leave(mem Memory, pc Addr, r *Rule) bool { return false }
 func arm64Leave(mem Memory, pc Addr, r *Rule) bool { return false }
 func arm64AfterCall(mem Memory, a Addr) bool       { return true }
 func arm64PEFunction(b []byte) PEFunction          { return PEFunction{} }

@@ -1,0 +1,374 @@
+package arch
+
+import "golang.org/x/arch/x86/x86asm"
+
+const (
+	amd64Steps = 64   // bounds how many instructions Leave follows, over all branches
+	amd64Near  = 4096 // bytes; code without a table is handwritten, and its functions are smaller
+)
+
+// An amd64Value is what is known of a register or a stack slot: the value that
+// a register had at the start plus an offset, or what the stack held there.
+type amd64Value struct {
+	kind amd64Kind
+	reg  Reg
+	off  int64
+}
+
+type amd64Kind uint8
+
+const (
+	amd64Unknown amd64Kind = iota
+	amd64Sum               // reg + off
+	amd64Load              // the 8 bytes at reg + off
+)
+
+// An amd64Path is the state of the CPU along one way through the code.
+type amd64Path struct {
+	reg    [16]amd64Value
+	stored [8]struct{ at, v amd64Value } // on the stack, along this path
+	n      int
+	sums   RegSet // registers that hold an address computed with an index: a switch jumps to such
+	pushed int64  // bytes that a caller in the same piece of code (a PLT entry) has pushed before
+}
+
+// amd64Leave follows the instructions at pc until they return or jump out of
+// sight, and says where the return address lies then. Both ways of a branch
+// lead there in such code (a write barrier leaves early when there is nothing
+// to mark), so the first that does is taken.
+func amd64Leave(mem Memory, pc Addr, r *Rule) bool {
+	var p amd64Path
+	for i := range p.reg {
+		p.reg[i] = amd64Value{amd64Sum, Reg(i), 0}
+	}
+	p.pushed = amd64PLTPushed(mem, pc)
+	steps := amd64Steps
+	return p.follow(mem, pc, &steps, r)
+}
+
+// amd64PLTPushed returns how many bytes of arguments for the dynamic linker
+// lie above the stack pointer when pc is in the lazy-binding half of a PLT
+// (System V ABI, AMD64 supplement, figure 5.2): an entry pushes its number and
+// jumps to the first entry, that one pushes a word and jumps to the linker.
+// linkers differ in whether they describe these bytes; lld does not.
+func amd64PLTPushed(mem Memory, pc Addr) int64 {
+	at := viewUpTo(mem, pc, 8)
+	before := func(n int, op ...byte) bool {
+		b := mem.View(pc-Addr(n), n)
+		return b != nil && string(b[:len(op)]) == string(op)
+	}
+	b := at
+	if len(b) > 0 && b[0] == 0xf2 { // bnd
+		b = b[1:]
+	}
+	switch {
+	case len(b) >= 5 && b[0] == 0xe9 && before(5, 0x68):
+		return 8
+	case len(b) >= 2 && b[0] == 0xff && b[1] == 0x25 && before(6, 0xff, 0x35):
+		return 16
+	case len(at) >= 6 && at[0] == 0xff && at[1] == 0x35:
+		if c := viewUpTo(mem, pc+6, 3); len(c) == 3 && (c[0] == 0xff && c[1] == 0x25 || c[0] == 0xf2 && c[1] == 0xff && c[2] == 0x25) {
+			return 8
+		}
+	}
+	return 0
+}
+
+// amd64Decode decodes the instruction at the begin of b. x86asm gives wrong
+// lengths to a few that occur in every prologue and epilogue; for those, and
+// for what it does not know, the operation is 0.
+func amd64Decode(b []byte) (in x86asm.Inst, ok bool) {
+	if len(b) >= 4 && b[0] == 0xf3 && b[1] == 0x0f && b[2] == 0x1e && b[3]&0xfe == 0xfa {
+		return x86asm.Inst{Len: 4}, true // endbr64, endbr32 (golang/go#35865)
+	}
+	if len(b) >= 3 && b[0] == 0xc5 && b[1]&0xfb == 0xf8 && b[2] == 0x77 {
+		return x86asm.Inst{Len: 3}, true // vzeroupper, vzeroall: x86asm takes a ModRM byte too many
+	}
+	if len(b) == 0 || b[0] == 0xd5 { // REX2 (APX)
+		return in, false
+	}
+	in, err := x86asm.Decode(b, 64)
+	return in, err == nil && in.Op != 0 && in.Len > 0
+}
+
+// follow runs the instructions at pc. It writes r when it finds the way out.
+func (p *amd64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
+	for ; *steps > 0; *steps-- {
+		b := viewUpTo(mem, pc, 15)
+		in, ok := amd64Decode(b)
+		if !ok {
+			return false
+		}
+		next := pc + Addr(in.Len)
+		switch in.Op {
+		case x86asm.RET:
+			return p.leave(true, r)
+		case x86asm.JMP:
+			rel, direct := in.Args[0].(x86asm.Rel)
+			if !direct {
+				return !p.isSwitch(mem, pc, &in) && p.leave(false, r)
+			}
+			*steps--
+			to := next + Addr(int64(rel))
+			if there := *p; there.follow(mem, to, steps, r) {
+				return true
+			}
+			// What lies near is the same function, and it led nowhere. What
+			// is far is another, and it has begun nothing yet.
+			return to-pc+amd64Near > 2*amd64Near && p.leave(false, r)
+		case x86asm.CALL, x86asm.UD2, x86asm.HLT, x86asm.INT, x86asm.LRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ,
+			x86asm.SYSRET, x86asm.SYSEXIT, x86asm.ENTER, x86asm.LJMP, x86asm.LCALL:
+			return false
+		case x86asm.SYSCALL:
+			if before := mem.View(pc-7, 7); string(before) == "\x48\xc7\xc0\x0f\x00\x00\x00" {
+				return false // rt_sigreturn does not come back
+			}
+			p.clobber(amd64RCX, amd64R11, amd64RAX)
+		default:
+			if rel, ok := in.Args[0].(x86asm.Rel); ok { // a conditional jump
+				*steps--
+				if on := *p; on.follow(mem, next, steps, r) {
+					return true
+				}
+				next += Addr(int64(rel))
+				break
+			}
+			p.run(&in)
+		}
+		pc = next
+	}
+	return false
+}
+
+// isSwitch tells a jump to a part of the same function from one that leaves.
+// The address is then picked from a table: `jmp [table+8*i]`, or loaded with an
+// index, or the sum of the table's address and an entry.
+func (p *amd64Path) isSwitch(mem Memory, pc Addr, in *x86asm.Inst) bool {
+	if m, ok := in.Args[0].(x86asm.Mem); ok {
+		return m.Index != 0
+	}
+	reg, _, ok := amd64Operand(in.Args[0])
+	if !ok || p.sums.Has(reg) || p.reg[amd64RSP].off < 0 {
+		return true
+	}
+	if b := mem.View(pc-3, 3); b != nil { // add reg, reg, when the pc is right behind it
+		before, err := x86asm.Decode(b, 64)
+		dst, _, _ := amd64Operand(before.Args[0])
+		return err == nil && before.Len == 3 && before.Op == x86asm.ADD && dst == reg
+	}
+	return false
+}
+
+// leave writes the rule for a path that ends in a ret, or in a jump to code
+// that returns for it.
+func (p *amd64Path) leave(ret bool, r *Rule) bool {
+	sp := p.reg[amd64RSP]
+	if sp.kind != amd64Sum {
+		return false
+	}
+	off := sp.off
+	if !ret && sp.reg == amd64RSP && off < p.pushed {
+		// What was pushed and not popped are arguments of the code jumped to.
+		off = p.pushed
+	}
+	if p.find(amd64Value{amd64Sum, sp.reg, off}) >= 0 {
+		return false // not a return: it jumps to what this code has pushed
+	}
+	cfa := off + 8
+	if cfa != int64(int32(cfa)) {
+		return false
+	}
+	out := Rule{Base: sp.reg, RA: NoReg, Offset: int32(cfa)}
+	out.Save(amd64RIP, -8)
+	for reg := amd64RAX; reg < amd64RIP; reg++ {
+		if !amd64Keep.Has(reg) {
+			continue
+		}
+		v := p.reg[reg]
+		off := v.off - cfa
+		switch {
+		case v == amd64Value{amd64Sum, reg, 0}:
+		case v.kind == amd64Load && v.reg == sp.reg && off == int64(int32(off)):
+			out.Save(reg, int32(off))
+		case reg == amd64RSI || reg == amd64RDI:
+			// RSI and RDI are scratch registers but on Windows.
+		default:
+			return false // this code is no function: it does not keep what a caller counts on
+		}
+	}
+	*r = out
+	return true
+}
+
+// find returns the index of the last store to the 8 bytes at at, or -1.
+func (p *amd64Path) find(at amd64Value) int {
+	for i := p.n - 1; i >= 0; i-- {
+		if p.stored[i].at == at {
+			return i
+		}
+	}
+	return -1
+}
+
+// load returns what the 8 bytes at at hold.
+func (p *amd64Path) load(at amd64Value) amd64Value {
+	if at.kind != amd64Sum {
+		return amd64Value{}
+	}
+	if i := p.find(at); i >= 0 {
+		return p.stored[i].v
+	}
+	return amd64Value{amd64Load, at.reg, at.off}
+}
+
+// store notes that the 8 bytes at at were written. Only stores through the
+// stack pointer's own base matter: no other is taken back on the way out.
+func (p *amd64Path) store(at, v amd64Value) {
+	if at.kind != amd64Sum || at.reg != p.reg[amd64RSP].reg && at.reg != amd64RBP {
+		return
+	}
+	i := p.find(at)
+	if i < 0 {
+		if p.n == len(p.stored) {
+			copy(p.stored[:], p.stored[1:])
+			p.n--
+		}
+		i = p.n
+		p.n++
+	}
+	p.stored[i] = struct{ at, v amd64Value }{at, v}
+}
+
+func (p *amd64Path) clobber(rs ...Reg) {
+	for _, r := range rs {
+		p.reg[r] = amd64Value{}
+	}
+}
+
+// amd64Operand returns the DWARF number of a general register operand, and
+// its size in bytes.
+func amd64Operand(a x86asm.Arg) (r Reg, size int, ok bool) {
+	x, ok := a.(x86asm.Reg)
+	switch {
+	case !ok:
+	case x >= x86asm.RAX && x <= x86asm.R15:
+		return amd64PERegs[x-x86asm.RAX], 8, true
+	case x >= x86asm.EAX && x <= x86asm.R15L:
+		return amd64PERegs[x-x86asm.EAX], 4, true
+	case x >= x86asm.AX && x <= x86asm.R15W:
+		return amd64PERegs[x-x86asm.AX], 2, true
+	case x >= x86asm.AL && x <= x86asm.BL:
+		return amd64PERegs[x-x86asm.AL], 1, true
+	case x >= x86asm.AH && x <= x86asm.BH:
+		return amd64PERegs[x-x86asm.AH], 1, true
+	case x >= x86asm.SPB && x <= x86asm.R15B:
+		return amd64PERegs[4+x-x86asm.SPB], 1, true
+	}
+	return NoReg, 0, false
+}
+
+// address returns the address that a memory operand stands for.
+func (p *amd64Path) address(m x86asm.Mem) amd64Value {
+	r, size, ok := amd64Operand(m.Base)
+	if !ok || size != 8 || m.Index != 0 || m.Segment != 0 || p.reg[r].kind != amd64Sum {
+		return amd64Value{}
+	}
+	v := p.reg[r]
+	v.off += m.Disp
+	return v
+}
+
+func (p *amd64Path) move(by int64) {
+	if sp := &p.reg[amd64RSP]; sp.kind == amd64Sum {
+		sp.off += by
+	}
+}
+
+// run changes the state as an instruction does that is no jump.
+func (p *amd64Path) run(in *x86asm.Inst) {
+	dst, size, isReg := amd64Operand(in.Args[0])
+	mem, isMem := in.Args[0].(x86asm.Mem)
+	src, srcSize, srcReg := amd64Operand(in.Args[1])
+	srcMem, srcIsMem := in.Args[1].(x86asm.Mem)
+	imm, isImm := in.Args[1].(x86asm.Imm)
+	sp := &p.reg[amd64RSP]
+	if isReg {
+		p.sums &^= 1 << dst
+		if in.Op == x86asm.ADD && !isImm || srcIsMem && srcMem.Index != 0 && in.Op != x86asm.LEA {
+			p.sums |= 1 << dst
+		}
+	}
+	switch in.Op {
+	case 0, x86asm.NOP, x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.PREFETCHT0, x86asm.PREFETCHT1,
+		x86asm.PREFETCHT2, x86asm.PREFETCHNTA, x86asm.PREFETCHW:
+	case x86asm.PUSH, x86asm.PUSHFQ:
+		v := amd64Value{}
+		if isReg {
+			v = p.reg[dst]
+		}
+		p.move(-8)
+		p.store(*sp, v)
+	case x86asm.POP, x86asm.POPFQ:
+		v := p.load(*sp)
+		p.move(8)
+		if isReg {
+			p.reg[dst] = v
+		}
+	case x86asm.LEAVE:
+		*sp = p.reg[amd64RBP]
+		p.reg[amd64RBP] = p.load(*sp)
+		p.move(8)
+	case x86asm.MOV:
+		switch {
+		case isReg && size == 8 && srcReg && srcSize == 8:
+			p.reg[dst] = p.reg[src]
+		case isReg && size == 8 && srcIsMem:
+			p.reg[dst] = p.load(p.address(srcMem))
+		case isReg:
+			p.reg[dst] = amd64Value{}
+		case isMem && srcReg && srcSize == 8:
+			p.store(p.address(mem), p.reg[src])
+		case isMem:
+			p.store(p.address(mem), amd64Value{})
+		}
+	case x86asm.LEA:
+		if isReg {
+			v := amd64Value{}
+			if size == 8 && srcIsMem {
+				v = p.address(srcMem)
+			}
+			p.reg[dst] = v
+		}
+	case x86asm.ADD, x86asm.SUB:
+		if isReg && size == 8 && isImm && p.reg[dst].kind == amd64Sum {
+			if in.Op == x86asm.SUB {
+				imm = -imm
+			}
+			p.reg[dst].off += int64(imm)
+			break
+		}
+		if isReg {
+			p.reg[dst] = amd64Value{}
+		}
+	case x86asm.XCHG, x86asm.XADD:
+		if isReg {
+			p.reg[dst] = amd64Value{}
+		}
+		if srcReg {
+			p.reg[src] = amd64Value{}
+		}
+	default:
+		// What an instruction writes without naming it is never a register
+		// that a callee keeps, but for cpuid.
+		p.clobber(amd64RAX, amd64RCX, amd64RDX)
+		if isMem && srcIsMem || in.Op == x86asm.STOSQ { // movs, cmps; stos
+			p.clobber(amd64RSI, amd64RDI)
+		}
+		if in.Op == x86asm.CPUID {
+			p.clobber(amd64RBX)
+		}
+		if isReg {
+			p.reg[dst] = amd64Value{}
+		}
+	}
+}
