@@ -56,7 +56,14 @@ func open(t testing.TB, data []byte) *Metadata {
 
 func TestMethodNames(t *testing.T) {
 	data, want := fixture(t)
+	testMethodNames(t, open(t, data), want)
+	// The same without the word of sorted tables, as emitted metadata has it.
 	m := open(t, data)
+	m.sorted = 0
+	testMethodNames(t, m, want)
+}
+
+func testMethodNames(t *testing.T, m *Metadata, want []string) {
 	if n := m.Rows(MethodDef); int(n) != len(want) {
 		t.Fatalf("%d methods, want %d", n, len(want))
 	}

@@ -40,6 +40,9 @@ type Metadata struct {
 	blobs  heap
 	sorted uint64 // bit t: table t is sorted as II.22 asks
 	tables [tableCount]table
+
+	// Where a column must be searched that nothing keeps in order: see lookup.
+	nested, params, methods lookup
 }
 
 // A heap is a stream of the metadata.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sort"
+	"sync"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -47,14 +48,13 @@ func (m *Metadata) Owner(rid uint32) (uint32, error) {
 	}
 	// Uncompressed streams, which emitted code may have, go through a table
 	// that gives each place in the list its MethodDef row, in any order.
-	for i := range m.Rows(MethodPtr) {
-		r, err := m.row(MethodPtr, i+1)
+	if m.Rows(MethodPtr) > 0 {
+		place, err := m.methods.row(m, MethodPtr, 0, rid)
 		if err != nil {
 			return 0, err
 		}
-		if r.col(0) == rid {
-			rid = i + 1
-			break
+		if place != 0 {
+			rid = place
 		}
 	}
 	var broken error
@@ -76,10 +76,9 @@ func (m *Metadata) Owner(rid uint32) (uint32, error) {
 }
 
 // enclosing returns the TypeDef row of the class that row rid is nested in,
-// or 0. NestedClass is sorted by its first column (II.22.32); in an
-// uncompressed stream it need not be, and is then searched from end to end.
+// or 0.
 func (m *Metadata) enclosing(rid uint32) (uint32, error) {
-	i, err := m.find(NestedClass, 0, rid)
+	i, err := m.find(NestedClass, 0, rid, &m.nested)
 	if i == 0 {
 		return 0, err
 	}
@@ -90,9 +89,13 @@ func (m *Metadata) enclosing(rid uint32) (uint32, error) {
 	return r.col(1), nil
 }
 
-// find returns the first row of t whose column c is v, or 0, by binary search;
-// where emitted metadata left the table unsorted, row by row.
-func (m *Metadata) find(t Table, c int, v uint32) (uint32, error) {
+// find returns the first row of t whose column c is v, or 0. Such tables are
+// sorted (II.22), but emitted metadata may leave them in the order of emission
+// and then does not set their bit.
+func (m *Metadata) find(t Table, c int, v uint32, l *lookup) (uint32, error) {
+	if m.sorted>>t&1 == 0 {
+		return l.row(m, t, c, v)
+	}
 	rows := m.Rows(t)
 	var broken error
 	i := uint32(sort.Search(int(rows), func(i int) bool {
@@ -103,23 +106,43 @@ func (m *Metadata) find(t Table, c int, v uint32) (uint32, error) {
 		}
 		return r.col(c) >= v
 	})) + 1
-	if broken != nil {
+	if broken != nil || i > rows {
 		return 0, broken
 	}
-	if i <= rows {
-		if r, err := m.row(t, i); err != nil || r.col(c) == v {
-			return i, err
+	if r, err := m.row(t, i); err != nil || r.col(c) != v {
+		return 0, err
+	}
+	return i, nil
+}
+
+// A lookup finds rows by a column that is in no order. It reads the column
+// once, as far as there are bytes, so that hostile metadata cannot make every
+// name cost a whole table.
+type lookup struct {
+	once  sync.Once
+	first map[uint32]uint32 // from value to row
+	err   error
+}
+
+// row returns the first row of t whose column c is v, or 0.
+func (l *lookup) row(m *Metadata, t Table, c int, v uint32) (uint32, error) {
+	l.once.Do(func() {
+		l.first = map[uint32]uint32{}
+		for i := range m.Rows(t) {
+			r, err := m.row(t, i+1)
+			if err != nil {
+				l.err = err
+				return
+			}
+			if _, ok := l.first[r.col(c)]; !ok {
+				l.first[r.col(c)] = i + 1
+			}
 		}
+	})
+	if i := l.first[v]; i != 0 {
+		return i, nil
 	}
-	if m.sorted>>t&1 != 0 {
-		return 0, nil
-	}
-	for i := range rows {
-		if r, err := m.row(t, i+1); err != nil || r.col(c) == v {
-			return i + 1, err
-		}
-	}
-	return 0, nil
+	return 0, l.err
 }
 
 // GenericParam returns the name of generic parameter number n of a type or
@@ -129,7 +152,7 @@ func (m *Metadata) GenericParam(owner Token, n uint32) (string, error) {
 	if owner.Table() == MethodDef {
 		v |= 1
 	}
-	i, err := m.find(GenericParam, 2, v)
+	i, err := m.find(GenericParam, 2, v, &m.params)
 	if i == 0 {
 		return "", err
 	}
