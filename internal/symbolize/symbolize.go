@@ -1,0 +1,170 @@
+package symbolize
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
+)
+
+// A source is one way to come by the symbols of an image. open parses them and
+// returns nil when the image has none of the kind; it is called once an image,
+// when every source before it had no name for an address.
+type source struct {
+	name string
+	open func(s *Symbolizer, img *loader.Image) *table
+}
+
+// sources lists the ways to names in the order of asking. What a trimmed dump
+// kept comes first and is final: the files that it was cut with may not be
+// there, or be others. A separate debug file comes last because it is the only
+// one that costs a search in folders.
+var sources = []source{
+	{"kept", openKept},
+	{"symtab", openSymtab},
+	{"dynsym", openDynsym},
+	{"plt", openPLT},
+	{"gnu_debugdata", openDebugData},
+	{"debug_file", openDebugFile},
+}
+
+// Options change where names are looked for. The zero value looks into images
+// only.
+type Options struct {
+	// Find gives candidates for separate debug files: it is asked with the
+	// build id of the image and the name that its .gnu_debuglink has.
+	Find loader.Finder
+}
+
+// A Name is what a native address is called.
+type Name struct {
+	Function string // for eyes: demangled, without parameters and symbol version
+	Symbol   string // as the symbol table has it; "" where nothing names the address
+	Offset   uint64 // bytes from the symbol's start
+	Source   string // which of the sources named it
+}
+
+// A Symbolizer names native addresses of one process. It is safe for
+// concurrent use.
+type Symbolizer struct {
+	proc *loader.Process
+	opt  Options
+
+	mu     sync.Mutex
+	images map[*loader.Image]*symbols
+}
+
+// symbols is what is known of one image: its tables, as far as they were
+// needed, and the answers given.
+type symbols struct {
+	once   []sync.Once // by source
+	tables []*table
+
+	mu    sync.RWMutex
+	named map[arch.LinkAddr]answer
+}
+
+// An answer is what a lookup found, without the offset, which differs from
+// one pc of a function to another.
+type answer struct {
+	function, symbol, source string
+	start                    arch.LinkAddr
+	size                     uint64
+}
+
+// New returns a symbolizer of p's native code.
+func New(p *loader.Process, opt *Options) *Symbolizer {
+	s := &Symbolizer{proc: p, images: map[*loader.Image]*symbols{}}
+	if opt != nil {
+		s.opt = *opt
+	}
+	return s
+}
+
+// Native returns the image that pc lies in, nil where it lies in none, and what
+// the code there is called.
+func (s *Symbolizer) Native(pc arch.PC) (*loader.Image, Name) {
+	at := pc.Lookup()
+	img := s.proc.ImageAt(at)
+	if img == nil {
+		return nil, Name{}
+	}
+	link := arch.LinkAddr(uint64(at) - img.Bias())
+	a := s.of(img).answer(s, img, link)
+	if a.symbol == "" {
+		return img, Name{}
+	}
+	// The offset is the pc's own, not that of the byte that was looked up.
+	off := uint64(pc.Addr) - img.Bias() - uint64(a.start)
+	return img, Name{Function: a.function, Symbol: a.symbol, Offset: off, Source: a.source}
+}
+
+// Used returns the symbols that gave names so far, by image and address: what
+// a trimmed dump must keep to give the same names. Their sizes say how far they
+// reach, those of symbols that have none in their table included.
+func (s *Symbolizer) Used() map[*loader.Image][]Symbol {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := make(map[*loader.Image][]Symbol, len(s.images))
+	for img, y := range s.images {
+		y.mu.RLock()
+		list := []Symbol{} // not nil: nothing named is an answer too
+		for _, a := range y.named {
+			if a.symbol != "" {
+				list = append(list, Symbol{At: a.start, Size: a.size, Name: a.symbol})
+			}
+		}
+		y.mu.RUnlock()
+		slices.SortFunc(list, func(a, b Symbol) int {
+			if a.At != b.At {
+				return int(min(max(int64(a.At-b.At), -1), 1))
+			}
+			return strings.Compare(a.Name, b.Name)
+		})
+		used[img] = slices.Compact(list)
+	}
+	return used
+}
+
+func (s *Symbolizer) of(img *loader.Image) *symbols {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	y := s.images[img]
+	if y == nil {
+		y = &symbols{once: make([]sync.Once, len(sources)), tables: make([]*table, len(sources)), named: map[arch.LinkAddr]answer{}}
+		s.images[img] = y
+	}
+	return y
+}
+
+// answer returns what is known of the code at link, which most stacks ask for
+// again and again.
+func (y *symbols) answer(s *Symbolizer, img *loader.Image, link arch.LinkAddr) answer {
+	y.mu.RLock()
+	a, ok := y.named[link]
+	y.mu.RUnlock()
+	if ok {
+		return a
+	}
+	for i := range sources {
+		y.once[i].Do(func() { y.tables[i] = sources[i].open(s, img) })
+		t := y.tables[i]
+		if t == nil {
+			continue
+		}
+		if e, ok := t.find(link); ok {
+			a = answer{symbol: t.name(e), source: sources[i].name, start: e.at, size: uint64(e.end - e.at)}
+			a.function = Demangle(a.symbol)
+			break
+		}
+		if t.final {
+			break
+		}
+	}
+	y.mu.Lock()
+	y.named[link] = a
+	y.mu.Unlock()
+	return a
+}
