@@ -40,12 +40,47 @@ type Step struct {
 	Arch *arch.Arch
 
 	Rule arch.Rule // for UseRule
+	Once bool      // for UseRule: the answer rests on Regs too, so it is not to be kept
 	Out  arch.Regs // for Stepped; Exact then says whether its pc is exact
 	// Exact: the caller that Out describes was interrupted, not calling.
 	Exact bool
 	// RAAt is where Stepped read the return address, or 0 when it was in a register.
 	RAAt arch.Addr
 	Why  Stop // for Broken: Reason and At
+	// Holes says for a register that is not known where the word lies that
+	// was missing, so that a walk that later needs the register can name it;
+	// 0 when it is for another reason. Stepped sets it for what it forgets.
+	Holes [arch.MaxRegs]arch.Addr
+
+	scratch scratch
+}
+
+// A kind is a way of knowing how to leave a frame.
+type kind struct {
+	by   By
+	when when
+	open func(u *Unwinder, img Image) Source // nil if there is nothing to ask
+}
+
+// when says when a kind is asked.
+type when uint8
+
+const (
+	inImage   when = iota // for code of an image; opened once an image
+	uncovered             // for code that no table covers, in images and elsewhere
+	guessing              // after all others, and only if Options.Guess
+)
+
+// kinds lists the ways of leaving a frame, in the order they are asked: what
+// knows the code comes before what guesses. A new one is a file of its own, a
+// By, and a word here.
+var kinds = []kind{
+	{ByEhFrame, inImage, openEhFrame},
+	{ByDebugFrame, inImage, openDebugFrame},
+	{ByPdata, inImage, openPdata},
+	{ByPrologue, uncovered, openPrologue},
+	{ByPrologue, uncovered, openNullCall},
+	{ByFramePointer, guessing, openFramePointer},
 }
 
 // By says how a frame was found.

@@ -9,26 +9,6 @@ type Frame struct {
 	By By // how the frame was found; 0 is the thread's own context
 }
 
-// A Known is a Source and what frames found by it are marked with.
-type Known struct {
-	By     By
-	Source Source
-}
-
-// Options change how an Unwinder works. The zero value is fine.
-type Options struct {
-	// Sources are asked before the unwinder's own, in order: they know code
-	// that no image describes.
-	Sources []Known
-	// Guess asks the frame pointer when nothing else knows the code. Without
-	// it such a walk ends with NoRule, and the caller of the walk decides.
-	Guess bool
-	// CalleeSaved are the registers that survive a call; 0: the System V ABI's.
-	CalleeSaved arch.RegSet
-	// MaxFrames bounds one walk; 0: 1,000,000.
-	MaxFrames int
-}
-
 // A Hijack is a return address that somebody replaced on the stack to get
 // control when the function returns. A step that reads its return address
 // from Slot means Return, and the caller's stack pointer is SP.
@@ -36,39 +16,252 @@ type Hijack struct {
 	Slot, Return, SP arch.Addr
 }
 
-// An Unwinder holds what is shared by all walks of one process. It is
-// read-only, and safe for concurrent use.
-type Unwinder struct{}
+// cacheSize is a power of two. A stack of a server has some hundred different
+// return addresses; an entry has 136 bytes.
+const (
+	cacheBits = 10
+	cacheSize = 1 << cacheBits
+)
 
-// New prepares to unwind code of CPU a that lies in images.
-func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder { return nil }
+// cached is a rule and the pc it is for. It has no pointers and no reference
+// to memory contents: it is a fact about code.
+type cached struct {
+	pc   arch.PC
+	used bool
+	by   By
+	rule arch.Rule
+}
 
-// NewWalker returns a walker over u's process. Use one for each goroutine.
-func (u *Unwinder) NewWalker() *Walker { return nil }
+// maxSwitches bounds how often a walk may go down to another stack through
+// signal frames. Handlers nest a few deep; a forged stack could go round.
+const maxSwitches = 64
 
 // A Walker walks one stack at a time. It is not safe for concurrent use.
-type Walker struct{}
+type Walker struct {
+	u        *Unwinder
+	step     Step
+	frame    Frame
+	stop     Stop
+	hijacks  []Hijack
+	n        int // frames so far
+	switches int
+	cache    [cacheSize]cached
+}
+
+// NewWalker returns a walker over u's process. Use one for each goroutine.
+func (u *Unwinder) NewWalker() *Walker {
+	w := &Walker{u: u}
+	w.step.Mem, w.step.Arch = u.mem, u.arch
+	return w
+}
 
 // Start begins a walk at the frame whose registers are regs, with the
 // return addresses in hijacks read as what they really are. It reports false,
-// and Stop says why, if there is no frame to begin with.
-func (w *Walker) Start(regs *arch.Regs, exact bool, hijacks []Hijack) bool { return false }
+// and Stop says why, if there is no frame to begin with. hijacks is used until
+// the next Start.
+func (w *Walker) Start(regs *arch.Regs, exact bool, hijacks []Hijack) bool {
+	w.n, w.switches, w.hijacks = 0, 0, hijacks
+	return w.Resume(regs, exact, ByContext)
+}
 
 // Resume goes on, after the walk ended or in its midst, at a frame that was
 // found otherwise, by. The limits of the walk go on counting.
-func (w *Walker) Resume(regs *arch.Regs, exact bool, by By) bool { return false }
-
-// Next moves to the caller, or ends the walk.
-func (w *Walker) Next() bool { return false }
+func (w *Walker) Resume(regs *arch.Regs, exact bool, by By) bool {
+	s, a := &w.step, w.u.arch
+	w.stop, w.frame = Stop{}, Frame{By: by}
+	pc, ok := regs.Get(a.PC)
+	sp, ok2 := regs.Get(a.SP)
+	if !ok || !ok2 {
+		return w.end(NotStarted, 0, ByContext)
+	}
+	if w.n >= w.u.max {
+		return w.end(FrameLimit, 0, ByContext)
+	}
+	w.n++
+	s.Regs = *regs
+	s.Holes = [arch.MaxRegs]arch.Addr{}
+	s.PC = arch.PC{Addr: arch.Addr(pc), Exact: exact}
+	w.frame = Frame{PC: s.PC, SP: arch.Addr(sp), By: by}
+	return true
+}
 
 // Frame returns the frame the walk is at.
-func (w *Walker) Frame() Frame { return Frame{} }
+func (w *Walker) Frame() Frame { return w.frame }
 
 // Regs returns the registers of that frame; they change with Next.
-func (w *Walker) Regs() *arch.Regs { return nil }
+func (w *Walker) Regs() *arch.Regs { return &w.step.Regs }
 
 // Stop says why Next returned false.
-func (w *Walker) Stop() Stop { return Stop{} }
+func (w *Walker) Stop() Stop { return w.stop }
+
+func (w *Walker) end(r Reason, at arch.Addr, by By) bool {
+	w.stop = Stop{Reason: r, PC: w.frame.PC.Addr, At: at, By: by}
+	return false
+}
+
+// Next moves to the caller, or ends the walk.
+func (w *Walker) Next() bool {
+	if w.n >= w.u.max {
+		return w.end(FrameLimit, 0, ByContext)
+	}
+	s := &w.step
+	c := &w.cache[uint64(s.PC.Addr)*0x9e3779b97f4a7c15>>(64-cacheBits)]
+	if c.used && c.pc == s.PC {
+		return w.apply(&c.rule, c.by)
+	}
+	by, out := w.u.find(s)
+	switch out {
+	case UseRule:
+		if !s.Once {
+			*c = cached{s.PC, true, by, s.Rule}
+		}
+		return w.apply(&s.Rule, by)
+	case Stepped:
+		return w.stepped(by)
+	case Final:
+		return w.end(EndOfStack, 0, by)
+	}
+	// NoInfo and Broken have said why.
+	return w.end(s.Why.Reason, s.Why.At, by)
+}
+
+// apply leaves the frame by r. It computes first, and changes the registers
+// only once the caller is known to be one.
+func (w *Walker) apply(r *arch.Rule, by By) bool {
+	s, a := &w.step, w.u.arch
+	base, ok := s.Regs.Get(r.Base)
+	if !ok {
+		return w.unknown(r.Base, by)
+	}
+	cfa := base + uint64(int64(r.Offset))
+	var (
+		vals  [arch.MaxSaved]uint64
+		holes uint32
+		pc    uint64
+		raAt  arch.Addr
+		sp    = cfa
+	)
+	if r.RA != arch.NoReg {
+		if pc, ok = s.Regs.Get(r.RA); !ok {
+			return w.unknown(r.RA, by)
+		}
+	}
+	for i := range r.Saved[:r.N] {
+		sl := &r.Saved[i]
+		at := arch.Addr(cfa + uint64(int64(sl.Off)))
+		v, ok := s.Mem.Word(at)
+		vals[i] = v
+		switch {
+		case sl.Reg == a.PC:
+			pc, raAt = v, at
+			if !ok && w.hijackAt(at) == nil {
+				return w.end(MemoryMissing, at, by)
+			}
+		case ok && sl.Reg == a.SP:
+			sp = v
+		case !ok && sl.Reg == a.SP:
+			return w.end(MemoryMissing, at, by)
+		case !ok:
+			holes |= 1 << i
+		}
+	}
+	if raAt == 0 && r.RA == arch.NoReg {
+		return w.end(BadInfo, s.PC.Addr, by)
+	}
+	if !w.commit(pc, sp, raAt, r.Signal, by) {
+		return false
+	}
+	s.Regs.Keep(w.u.saved)
+	for i := range r.Saved[:r.N] {
+		sl := &r.Saved[i]
+		if holes>>i&1 == 0 {
+			s.Regs.Set(sl.Reg, vals[i])
+		} else {
+			// The walk goes on without this register, until a frame
+			// needs it.
+			s.Regs.Forget(sl.Reg)
+			s.Holes[sl.Reg] = arch.Addr(cfa + uint64(int64(sl.Off)))
+		}
+	}
+	s.Regs.Set(a.PC, uint64(w.frame.PC.Addr))
+	s.Regs.Set(a.SP, uint64(w.frame.SP))
+	return true
+}
+
+// stepped moves to the caller whose registers are in Out.
+func (w *Walker) stepped(by By) bool {
+	s, a := &w.step, w.u.arch
+	pc, ok := s.Out.Get(a.PC)
+	sp, ok2 := s.Out.Get(a.SP)
+	if !ok || !ok2 {
+		return w.end(BadInfo, s.PC.Addr, by)
+	}
+	if !w.commit(pc, sp, s.RAAt, s.Exact, by) {
+		return false
+	}
+	s.Regs = s.Out
+	s.Regs.Set(a.PC, uint64(w.frame.PC.Addr))
+	s.Regs.Set(a.SP, uint64(w.frame.SP))
+	return true
+}
+
+func (w *Walker) unknown(r arch.Reg, by By) bool {
+	w.step.unknown(r)
+	return w.end(w.step.Why.Reason, w.step.Why.At, by)
+}
+
+// hijackAt returns the hijack of the return address at slot, or nil.
+func (w *Walker) hijackAt(slot arch.Addr) *Hijack {
+	for i := range w.hijacks {
+		if w.hijacks[i].Slot == slot {
+			return &w.hijacks[i]
+		}
+	}
+	return nil
+}
+
+// commit makes the frame with pc and sp the current one, if it can be the
+// caller of the one before. raAt is where pc was read, 0 for a register.
+func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact bool, by By) bool {
+	s, a := &w.step, w.u.arch
+	if len(w.hijacks) != 0 && raAt != 0 {
+		if h := w.hijackAt(raAt); h != nil {
+			pc = uint64(h.Return)
+			if h.SP != 0 {
+				sp = uint64(h.SP)
+			}
+		}
+	}
+	to := arch.PC{Addr: a.Strip(arch.Addr(pc)), Exact: exact}
+	if to.Addr == 0 && !exact { // exact: it was interrupted there, having called a null pointer
+		return w.end(ZeroReturn, 0, by)
+	}
+	// The stack pointer rises from callee to caller. It may stay where it is
+	// only when leaving a leaf that never touched it, where a call leaves the
+	// return address in a register. Behind a signal frame it may be on another
+	// stack, which may lie lower.
+	switch at := arch.Addr(sp); {
+	case at > w.frame.SP:
+	case at == w.frame.SP && s.PC.Exact && raAt == 0 && to.Addr != s.PC.Addr:
+	case exact && w.switches < maxSwitches && at != w.frame.SP:
+		w.switches++
+	default:
+		return w.end(NoProgress, at, by)
+	}
+	w.n++
+	s.PC = to
+	w.frame = Frame{PC: to, SP: arch.Addr(sp), By: by}
+	return true
+}
 
 // Walk appends the frames of the stack that starts at regs to dst.
-func (w *Walker) Walk(dst []Frame, regs *arch.Regs) ([]Frame, Stop) { return dst, Stop{} }
+func (w *Walker) Walk(dst []Frame, regs *arch.Regs) ([]Frame, Stop) {
+	if !w.Start(regs, true, nil) {
+		return dst, w.stop
+	}
+	dst = append(dst, w.frame)
+	for w.Next() {
+		dst = append(dst, w.frame)
+	}
+	return dst, w.stop
+}

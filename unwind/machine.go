@@ -1,0 +1,279 @@
+package unwind
+
+import "github.com/seamwalk/seam/arch"
+
+// Call frame instructions (DWARF 5, section 7.24), and those of GNU and Arm.
+const (
+	cfaNop               = 0x00
+	cfaSetLoc            = 0x01
+	cfaAdvance1          = 0x02
+	cfaAdvance2          = 0x03
+	cfaAdvance4          = 0x04
+	cfaOffsetExt         = 0x05
+	cfaRestoreExt        = 0x06
+	cfaUndefined         = 0x07
+	cfaSameValue         = 0x08
+	cfaRegister          = 0x09
+	cfaRemember          = 0x0a
+	cfaRestoreState      = 0x0b
+	cfaDefCFA            = 0x0c
+	cfaDefCFARegister    = 0x0d
+	cfaDefCFAOffset      = 0x0e
+	cfaDefCFAExpression  = 0x0f
+	cfaExpression        = 0x10
+	cfaOffsetExtSF       = 0x11
+	cfaDefCFASF          = 0x12
+	cfaDefCFAOffsetSF    = 0x13
+	cfaValOffset         = 0x14
+	cfaValOffsetSF       = 0x15
+	cfaValExpression     = 0x16
+	cfaAdvance8          = 0x1d // MIPS
+	cfaSetRAState        = 0x2b // AArch64
+	cfaNegateRAStateAtPC = 0x2c // AArch64
+	cfaNegateRAState     = 0x2d // AArch64; SPARC's GNU_window_save
+	cfaArgsSize          = 0x2e // GNU
+	cfaNegOffsetExt      = 0x2f // GNU
+	cfaAdvance           = 0x40 // the low 6 bits are the operand
+	cfaOffset            = 0x80
+	cfaRestore           = 0xc0
+)
+
+// how says where a register of the caller is. Nothing said is not the same
+// as undefined: callee-saved registers are then unchanged.
+type how uint8
+
+const (
+	unspecified   how = iota
+	undefined         // lost
+	sameValue         // in itself
+	atOffset          // stored at CFA + off
+	valOffset         // is CFA + off
+	inRegister        // in register off
+	atExpression      // stored where the expression says
+	valExpression     // what the expression says
+)
+
+// part says whose bytes an expression is in.
+type part uint8
+
+const (
+	partFDE part = iota
+	partCIE
+)
+
+// A cell is the rule of one register. An expression is off>>32 bytes of its
+// part's program, from byte off&(1<<32-1) on.
+type cell struct {
+	off  int64
+	how  how
+	part part
+}
+
+func exprCell(h how, p part, start, n int) cell {
+	return cell{off: int64(n)<<32 | int64(start), how: h, part: p}
+}
+
+// A row is the unwind information at one pc. The cells of registers that no
+// walk carries (vector registers) are dropped as they are read.
+type row struct {
+	cfa    cell // atOffset: base + off; atExpression
+	base   uint64
+	regs   [arch.MaxRegs]cell
+	signed bool // the return address carries a pointer authentication code
+}
+
+// maxRemember bounds DW_CFA_remember_state without its restore. Compilers
+// nest one or two deep.
+const maxRemember = 16
+
+// scratch is what the machine writes to. It belongs to a walker's Step.
+type scratch struct {
+	row   row
+	stack [maxRemember]row
+	eval  evaluator
+}
+
+// A machine runs call frame instructions up to a pc.
+type machine struct {
+	*cfi
+	cie    *cie
+	row    *row
+	part   part
+	target arch.Addr // the row for this pc is wanted
+	stack  *[maxRemember]row
+	code   arch.Span // for pointers relative to the function
+}
+
+// run changes m.row by the instructions in program until they go past the
+// target. at is where program lies, loc the pc of its first row.
+func (m *machine) run(program []byte, at, loc arch.Addr) fault {
+	c := cursor{b: program, at: at}
+	depth := 0
+	ci := m.cie
+	for c.more() {
+		start := c.here()
+		op := c.u8()
+		advance := uint64(0)
+		switch op & 0xc0 {
+		case cfaAdvance:
+			advance = uint64(op & 0x3f)
+			op = cfaAdvance
+		case cfaOffset:
+			m.set(uint64(op&0x3f), cell{off: int64(c.uleb()) * ci.dataAlign, how: atOffset})
+			op = cfaNop
+		case cfaRestore:
+			m.restore(uint64(op & 0x3f))
+			op = cfaNop
+		}
+		switch op {
+		case cfaNop:
+		case cfaAdvance:
+		case cfaAdvance1:
+			advance = uint64(c.u8())
+		case cfaAdvance2:
+			advance = uint64(c.u16())
+		case cfaAdvance4:
+			advance = uint64(c.u32())
+		case cfaAdvance8:
+			advance = c.u64()
+		case cfaSetLoc:
+			b := m.relative()
+			to, missing := m.pointer(&c, ci.enc, b)
+			if missing != 0 {
+				return fault{InfoMissing, missing}
+			}
+			if c.bad || to < loc {
+				return broken(start)
+			}
+			loc = to
+			if loc > m.target {
+				return fault{}
+			}
+		case cfaRemember:
+			if m.stack == nil || depth == maxRemember {
+				return broken(start)
+			}
+			m.stack[depth] = *m.row
+			depth++
+		case cfaRestoreState:
+			if depth == 0 {
+				return broken(start)
+			}
+			depth--
+			*m.row = m.stack[depth]
+		case cfaNegateRAState, cfaNegateRAStateAtPC:
+			m.row.signed = !m.row.signed
+		case cfaSetRAState:
+			// The state, then the offset of the signing instruction (DWARF
+			// for the Arm 64-bit Architecture, 2025Q1).
+			m.row.signed = c.uleb() != 0
+			c.sleb()
+		case cfaArgsSize:
+			c.uleb() // counts for landing pads only
+		default:
+			if !m.define(op, &c) {
+				return broken(start)
+			}
+		}
+		if c.bad {
+			return broken(start)
+		}
+		if advance != 0 {
+			loc += arch.Addr(advance * ci.codeAlign)
+			if loc > m.target {
+				return fault{}
+			}
+		}
+	}
+	return fault{}
+}
+
+// relative returns what pointers in instructions can be relative to.
+func (m *machine) relative() bases {
+	b := m.cfi.base
+	b.fn = m.code.Lo
+	return b
+}
+
+// define runs the instructions that define the CFA or a register.
+func (m *machine) define(op uint8, c *cursor) bool {
+	w, da := m.row, m.cie.dataAlign
+	switch op {
+	case cfaDefCFA:
+		w.base = c.uleb()
+		w.cfa = cell{off: int64(c.uleb()), how: atOffset}
+	case cfaDefCFASF:
+		w.base = c.uleb()
+		w.cfa = cell{off: c.sleb() * da, how: atOffset}
+	case cfaDefCFARegister:
+		w.base = c.uleb()
+		if w.cfa.how != atOffset {
+			return false
+		}
+	case cfaDefCFAOffset:
+		w.cfa = cell{off: int64(c.uleb()), how: w.cfa.how}
+		return w.cfa.how == atOffset
+	case cfaDefCFAOffsetSF:
+		w.cfa = cell{off: c.sleb() * da, how: w.cfa.how}
+		return w.cfa.how == atOffset
+	case cfaDefCFAExpression:
+		w.cfa = m.expression(atExpression, c)
+	case cfaOffsetExt:
+		m.set(c.uleb(), cell{off: int64(c.uleb()) * da, how: atOffset})
+	case cfaOffsetExtSF:
+		m.set(c.uleb(), cell{off: c.sleb() * da, how: atOffset})
+	case cfaNegOffsetExt:
+		m.set(c.uleb(), cell{off: -int64(c.uleb()) * da, how: atOffset})
+	case cfaValOffset:
+		m.set(c.uleb(), cell{off: int64(c.uleb()) * da, how: valOffset})
+	case cfaValOffsetSF:
+		m.set(c.uleb(), cell{off: c.sleb() * da, how: valOffset})
+	case cfaRegister:
+		m.set(c.uleb(), cell{off: int64(c.uleb()), how: inRegister})
+	case cfaUndefined:
+		m.set(c.uleb(), cell{how: undefined})
+	case cfaSameValue:
+		m.set(c.uleb(), cell{how: sameValue})
+	case cfaRestoreExt:
+		m.restore(c.uleb())
+	case cfaExpression:
+		r := c.uleb()
+		m.set(r, m.expression(atExpression, c))
+	case cfaValExpression:
+		r := c.uleb()
+		m.set(r, m.expression(valExpression, c))
+	default:
+		return false
+	}
+	return true
+}
+
+func (m *machine) set(r uint64, x cell) {
+	if r < uint64(m.nregs) {
+		m.row.regs[r] = x
+	}
+}
+
+// restore gives r the rule it has after the CIE's own instructions. There,
+// it means nothing.
+func (m *machine) restore(r uint64) {
+	if m.part == partFDE && r < uint64(m.nregs) {
+		m.row.regs[r] = m.cie.init.regs[r]
+	}
+}
+
+func (m *machine) expression(h how, c *cursor) cell {
+	n := c.uleb()
+	start := c.i
+	if c.bytes(n); c.bad {
+		return cell{}
+	}
+	return exprCell(h, m.part, start, int(n))
+}
+
+// rowAt leaves in sc.row the row of d that holds for target.
+func (t *cfi) rowAt(d *fde, target arch.Addr, sc *scratch) fault {
+	sc.row = d.cie.init
+	m := machine{cfi: t, cie: d.cie, row: &sc.row, part: partFDE, target: target, stack: &sc.stack, code: d.code}
+	return m.run(d.program, d.programAt, d.code.Lo)
+}

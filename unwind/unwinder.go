@@ -1,0 +1,212 @@
+package unwind
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// A Known is a Source and what frames found by it are marked with.
+type Known struct {
+	By     By
+	Source Source
+}
+
+// Options change how an Unwinder works. The zero value is fine.
+type Options struct {
+	// Sources are asked before the unwinder's own, in order: they know code
+	// that no image describes.
+	Sources []Known
+	// Guess asks the frame pointer when nothing else knows the code. Without
+	// it such a walk ends with NoRule, and the caller of the walk decides.
+	Guess bool
+	// CalleeSaved are the registers that survive a call; 0: the System V ABI's.
+	CalleeSaved arch.RegSet
+	// MaxFrames bounds one walk; 0: 1,000,000.
+	MaxFrames int
+}
+
+// An Unwinder holds what is shared by all walks of one process. It is
+// read-only, and safe for concurrent use.
+type Unwinder struct {
+	arch   *arch.Arch
+	mem    Memory
+	saved  arch.RegSet
+	max    int
+	given  []Known // Options.Sources
+	images []image // by address
+	rest   []Known // kinds that are asked for code that no table covers
+	guess  []Known // kinds that guess; empty without Options.Guess
+}
+
+// An image is an Image and its sources, which are opened when code in it is
+// first met: a process maps hundreds of images, a stack goes through ten.
+type image struct {
+	Image
+	span    arch.Span
+	once    sync.Once
+	sources []Known
+}
+
+// New prepares to unwind code of CPU a that lies in images.
+func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder {
+	if opt == nil {
+		opt = &Options{}
+	}
+	u := &Unwinder{arch: a, mem: mem, given: opt.Sources,
+		saved: cmp.Or(opt.CalleeSaved, a.CalleeSaved),
+		max:   cmp.Or(opt.MaxFrames, 1_000_000)}
+	u.images = make([]image, len(images))
+	images = slices.Clone(images)
+	slices.SortStableFunc(images, func(x, y Image) int { return cmp.Compare(x.Span().Lo, y.Span().Lo) })
+	for i, img := range images {
+		u.images[i].Image, u.images[i].span = img, img.Span()
+	}
+	for _, k := range kinds {
+		switch {
+		case k.when == uncovered:
+			u.rest = append(u.rest, Known{k.by, k.open(u, nil)})
+		case k.when == guessing && opt.Guess:
+			u.guess = append(u.guess, Known{k.by, k.open(u, nil)})
+		}
+	}
+	return u
+}
+
+// imageAt returns the image that holds a, or nil.
+func (u *Unwinder) imageAt(a arch.Addr) *image {
+	lo, hi := 0, len(u.images)
+	for lo < hi {
+		if m := int(uint(lo+hi) >> 1); u.images[m].span.Hi <= a {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	if lo < len(u.images) && u.images[lo].span.Has(a) {
+		return &u.images[lo]
+	}
+	return nil
+}
+
+// open opens the sources of m. Whether its file is at hand is known only now.
+func (u *Unwinder) open(m *image) {
+	for _, k := range kinds {
+		if k.when == inImage {
+			if s := k.open(u, m.Image); s != nil {
+				m.sources = append(m.sources, Known{k.by, s})
+			}
+		}
+	}
+}
+
+// cfi sets t up for the call frame information of img.
+func (u *Unwinder) cfi(t *cfi, img Image) {
+	t.arch, t.mem, t.saved = u.arch, u.mem, u.saved
+	t.nregs = min(len(u.arch.Names), arch.MaxRegs)
+	t.span, t.bias = img.Span(), img.Bias()
+	// What GCC's unwinder takes for the bases of textrel and datarel
+	// pointers, which compilers of these CPUs do not use.
+	if s, ok := img.Table(".text"); ok {
+		t.base.text = s.Lo
+	}
+	if s, ok := img.Table(".got.plt"); ok {
+		t.base.data = s.Lo
+	}
+}
+
+// find asks the sources how to leave the frame of s. For NoInfo, s.Why says
+// what is not known.
+func (u *Unwinder) find(s *Step) (By, Outcome) {
+	for i := range u.given {
+		if by, out := u.ask(&u.given[i], s); out != NoInfo {
+			return by, out
+		}
+	}
+	m := u.imageAt(s.PC.Lookup())
+	if m == nil {
+		m = u.imageAt(s.PC.Addr)
+	}
+	by, out := ByContext, NoInfo
+	if m == nil {
+		s.Why = Stop{Reason: UnknownCode, At: s.PC.Addr}
+	} else {
+		s.Why = Stop{Reason: NoRule, At: s.PC.Addr}
+		by, out = u.askImage(m, s)
+	}
+	if out == NoInfo {
+		why := s.Why
+		for i := range u.rest {
+			if by, out := u.ask(&u.rest[i], s); out != NoInfo {
+				return by, out
+			}
+		}
+		s.Why = why
+	}
+	if out != NoInfo && out != Broken {
+		return by, out
+	}
+	why := s.Why
+	for i := range u.guess {
+		if by, out := u.ask(&u.guess[i], s); out != NoInfo {
+			return by, out
+		}
+	}
+	s.Why = why
+	return by, out
+}
+
+func (u *Unwinder) ask(k *Known, s *Step) (By, Outcome) {
+	s.Exact, s.Once, s.RAAt = false, false, 0
+	return k.By, k.Source.Unwind(s)
+}
+
+// askImage asks the sources of m. One that is broken does not keep the next
+// from being asked, but if none can answer it was the reason.
+func (u *Unwinder) askImage(m *image, s *Step) (By, Outcome) {
+	m.once.Do(func() { u.open(m) })
+	var first Stop
+	var by By
+	for i := range m.sources {
+		k, out := u.ask(&m.sources[i], s)
+		switch out {
+		case NoInfo:
+		case Broken:
+			if first.Reason == NotStarted {
+				first, by = s.Why, k
+			}
+		default:
+			return k, out
+		}
+	}
+	if first.Reason != NotStarted {
+		s.Why = first
+		return by, Broken
+	}
+	// An image without its first bytes has not told where its tables are.
+	if u.mem.View(m.span.Lo, 1) == nil {
+		return ByContext, s.broken(InfoMissing, m.span.Lo)
+	}
+	s.Why = Stop{Reason: NoRule, At: s.PC.Addr}
+	return ByContext, NoInfo
+}
+
+// RuleAt returns what is known about leaving pc without looking at a stack:
+// UseRule and the rule, Final, NoInfo or Broken and why, or Stepped where the
+// way out depends on more than a Rule can say. By is the source that answered.
+func (u *Unwinder) RuleAt(pc arch.PC) (r arch.Rule, by By, out Outcome, why Stop) {
+	s := &Step{PC: pc, Mem: u.mem, Arch: u.arch}
+	by, out = u.find(s)
+	switch {
+	case out == UseRule:
+		return s.Rule, by, out, Stop{}
+	case out == Broken && (s.Why.Reason == RegisterUnknown || s.Why.Reason == MemoryMissing):
+		return arch.Rule{}, by, Stepped, Stop{}
+	case out == Broken || out == NoInfo:
+		why = s.Why
+		why.PC, why.By = pc.Addr, by
+	}
+	return arch.Rule{}, by, out, why
+}
