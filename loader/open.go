@@ -1,6 +1,8 @@
 package loader
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -24,19 +26,119 @@ type Options struct {
 	Track bool
 }
 
-// A Finder finds files by identity, not by name alone. Open calls it lazily,
-// once an image, when bytes are needed that the dump does not hold.
+// A Finder finds files by identity, not by name alone. The loader asks it
+// lazily, once an image, when bytes are needed that the dump does not hold.
+// It may be asked by several goroutines at once.
 type Finder interface {
 	// Find returns candidates: paths of files that may be image id. The
-	// loader checks their identity itself.
+	// loader checks their identity itself. path is the one in the dump.
 	Find(id ImageID, path string) []string
 }
 
 // Limits bound what a broken dump can make us do. Zero means the default.
 type Limits struct {
 	Threads, Images, Segments int
+	Unpacked                  int64 // bytes that a compressed dump may unpack to
+}
+
+func (l Limits) withDefaults() Limits {
+	// A process can have 65,530 mappings by default (vm.max_map_count) and
+	// four million threads (PID_MAX_LIMIT); nothing real comes near these.
+	for _, f := range []struct {
+		p *int
+		v int
+	}{{&l.Threads, 1 << 20}, {&l.Images, 1 << 16}, {&l.Segments, 1 << 22}} {
+		if *f.p <= 0 {
+			*f.p = f.v
+		}
+	}
+	if l.Unpacked <= 0 {
+		l.Unpacked = 1 << 40
+	}
+	return l
+}
+
+// A format is a kind of dump: how to know it by its first bytes, and how to
+// open it. open gets the whole file, mapped; it fills everything of the
+// process but Path, Format and closers.
+type format struct {
+	name string
+	is   func(head []byte) bool
+	open func(data []byte, opt Options) (*Process, error)
+}
+
+// formats lists the kinds of dump, in the order of asking. A new one is a file
+// of its own and a line here.
+var formats = []format{
+	{"elf-core", isELFCore, openELFCore},
 }
 
 // Open opens the dump at path; "-" is standard input. The file is mapped, not
-// read; a compressed one is unpacked to an unlinked temporary file first.
-func Open(path string, opt *Options) (*Process, error) { return nil, ErrFormat }
+// read; a compressed one is unpacked to an unlinked temporary file first. The
+// error wraps [ErrFormat] or is a [*FormatError] when the file is no dump; what
+// is merely cut short or missing becomes a [Warning].
+func Open(path string, opt *Options) (*Process, error) {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
+	o.Limits = o.Limits.withDefaults()
+	data, closeFile, err := mapDump(path, o.Limits.Unpacked)
+	if err != nil {
+		return nil, err
+	}
+	p, err := openBytes(path, data, o)
+	if err != nil {
+		closeFile()
+		return nil, err
+	}
+	p.closers = append(p.closers, closeFile)
+	return p, nil
+}
+
+// openBytes opens a dump that lies in data.
+func openBytes(path string, data []byte, opt Options) (*Process, error) {
+	for _, f := range formats {
+		if !f.is(data) {
+			continue
+		}
+		p, err := f.open(data, opt)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, f.name, err)
+		}
+		p.Path, p.Format = path, f.name
+		return p, nil
+	}
+	return nil, fmt.Errorf("%s: %w: %s", path, ErrFormat, guess(data))
+}
+
+// guess says what a file that is no dump seems to be, because the usual
+// mistake is to pass the executable, or a dump packed by something else.
+func guess(data []byte) string {
+	switch {
+	case len(data) == 0:
+		return "the file is empty"
+	case bytes.HasPrefix(data, []byte("\x7fELF")) && len(data) >= 18:
+		switch t := binary.LittleEndian.Uint16(data[16:]); t {
+		case 2, 3:
+			return "it is an ELF program or library, not a core"
+		default:
+			return fmt.Sprintf("it is an ELF file of type %d, not a core (4)", t)
+		}
+	case bytes.HasPrefix(data, []byte("MDMP")):
+		return "it is a Windows minidump, which is not among the formats that can be read"
+	case bytes.HasPrefix(data, []byte("MZ")):
+		return "it is a PE program or library"
+	case bytes.HasPrefix(data, []byte("\xfd7zXZ")):
+		return "it is packed with xz; unpack it first (zstd and gzip are unpacked as they are)"
+	case bytes.HasPrefix(data, []byte("BZh")):
+		return "it is packed with bzip2; unpack it first (zstd and gzip are unpacked as they are)"
+	case bytes.HasPrefix(data, []byte("PK\x03\x04")):
+		return "it is a zip archive; unpack it first"
+	case bytes.HasPrefix(data, []byte("PAGEDU64")):
+		return "it is a dump of the Windows kernel"
+	case bytes.HasPrefix(data, []byte("\xcf\xfa\xed\xfe")):
+		return "it is a Mach-O file"
+	}
+	return fmt.Sprintf("it begins with % x", data[:min(8, len(data))])
+}

@@ -1,6 +1,12 @@
 package loader
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/seamwalk/seam/arch"
+)
 
 // A Process is a process as its dump has it. It is read-only once opened and
 // may be used by many goroutines.
@@ -10,14 +16,42 @@ type Process struct {
 	OS       string // "linux" or "windows"
 	Arch     *arch.Arch
 	PID      int
+	Name     string // of the process, cut to 15 bytes by the kernel; "" when the dump has none
 	Memory   *Memory
 	Images   []*Image // by address, not overlapping
 	Threads  []Thread // in the order of the dump
 	Methods  MethodTable
-	Crash    *Crash // what ended or interrupted the process; nil when the dump does not say
-	Warnings []Warning
+	Crash    *Crash    // what ended or interrupted the process; nil when the dump does not say
+	Warnings []Warning // found on opening; see Problems
+	// RuntimeHint is the base of the runtime's image if createdump wrote the
+	// dump and found it, else 0.
+	RuntimeHint arch.Addr
 
+	mu      sync.Mutex
+	late    []Warning
 	closers []func() error
+}
+
+// Problems returns the warnings found on opening and those that came up since,
+// as of an image file that was refused. It may be called at any time.
+func (p *Process) Problems() []Warning {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append(slices.Clip(p.Warnings), p.late...)
+}
+
+// warnLate adds a warning after opening.
+func (p *Process) warnLate(code, format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = append(p.late, Warning{code, -1, fmt.Sprintf(format, args...)})
+}
+
+// onClose has f called by Close.
+func (p *Process) onClose(f func() error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closers = append(p.closers, f)
 }
 
 // A Crash is the signal (Linux) or exception (Windows) that the dump was made for.

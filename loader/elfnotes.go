@@ -1,0 +1,202 @@
+package loader
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
+)
+
+// Types of notes in a core (include/uapi/linux/elf.h).
+const (
+	ntPRStatus = 1
+	ntPRPSInfo = 3
+	ntAuxv     = 6
+	ntSigInfo  = 0x53494749
+	ntFile     = 0x46494c45
+	ntARMTLS   = 0x401 // name "LINUX": TPIDR_EL0, after its thread's NT_PRSTATUS
+)
+
+// Types of entries in the auxiliary vector (include/uapi/linux/auxvec.h).
+const (
+	atPhdr    = 3
+	atPhnum   = 5
+	atBase    = 7
+	atEntry   = 9
+	atExecFn  = 31
+	atSysInfo = 33 // AT_SYSINFO_EHDR: where the vDSO lies
+)
+
+// prStatusTLS says where NT_PRSTATUS has the thread pointer on CPUs whose
+// user registers hold it: fs_base of user_regs_struct is its word 21.
+var prStatusTLS = map[elf.Machine]int{elf.EM_X86_64: 112 + 21*8}
+
+// coreNotes is what the notes say that is needed to find the images.
+type coreNotes struct {
+	auxv  map[uint64]uint64
+	files []fileNote
+}
+
+// A fileNote is one entry of NT_FILE: a range mapped from a file.
+type fileNote struct {
+	arch.Span
+	off  uint64 // bytes
+	path string
+}
+
+// readNotes reads one PT_NOTE segment. A core may have several.
+func (c *core) readNotes(ph elfProg) {
+	b := c.data[min(ph.off, uint64(len(c.data))):]
+	if uint64(len(b)) < ph.filesz {
+		c.p.warn("core_cut", int64(len(c.data)), "the file ends within its notes: %d of %d bytes are there", len(b), ph.filesz)
+	} else {
+		b = b[:ph.filesz]
+	}
+	var current uint32 // the thread whose notes follow
+	broken := eachNote(b, int64(ph.off), func(n note) bool {
+		switch {
+		case n.name == seamNote:
+			c.keptNote(n)
+		case n.name == "LINUX" && n.typ == ntARMTLS && len(n.desc) >= 8 && len(c.p.Threads) > 0:
+			c.p.Threads[len(c.p.Threads)-1].TLS = arch.Addr(binary.LittleEndian.Uint64(n.desc))
+		case n.name != "CORE":
+		case n.typ == ntPRStatus:
+			current = c.thread(n)
+		case n.typ == ntPRPSInfo:
+			c.psinfo(n)
+		case n.typ == ntAuxv:
+			c.auxv(n)
+		case n.typ == ntFile:
+			c.fileNotes(n)
+		case n.typ == ntSigInfo:
+			c.sigInfo(n, current)
+		}
+		return len(c.p.Threads) < c.opt.Limits.Threads
+	})
+	if broken >= 0 {
+		c.p.warn("note_bad", broken, "a note goes past the end of its segment; what follows it is not read")
+	}
+	if len(c.p.Threads) >= c.opt.Limits.Threads {
+		c.p.warn("limit", int64(ph.off), "only the first %d threads are read", len(c.p.Threads))
+	}
+	if cr := c.p.Crash; cr != nil && cr.Thread == 0 && len(c.p.Threads) > 0 {
+		// Who writes NT_SIGINFO before any thread means the first one.
+		cr.Thread = c.p.Threads[0].ID
+	}
+}
+
+// thread reads struct elf_prstatus: pr_cursig at 12, pr_pid at 32, and the
+// registers where the CPU has them.
+func (c *core) thread(n note) uint32 {
+	lay := &c.p.Arch.PRStatus
+	if len(n.desc) < lay.Size {
+		c.p.warn("note_bad", n.off, "an NT_PRSTATUS note of %d bytes; a thread of this CPU has %d", len(n.desc), lay.Size)
+		return 0
+	}
+	t := Thread{ID: binary.LittleEndian.Uint32(n.desc[32:])}
+	for _, f := range lay.Fields {
+		t.Regs.Set(f.Reg, binary.LittleEndian.Uint64(n.desc[f.Off:]))
+	}
+	if off := prStatusTLS[c.p.Arch.Machine]; off != 0 && off+8 <= len(n.desc) {
+		t.TLS = arch.Addr(binary.LittleEndian.Uint64(n.desc[off:]))
+	}
+	c.p.Threads = append(c.p.Threads, t)
+	if sig := binary.LittleEndian.Uint16(n.desc[12:]); c.p.Crash == nil && sig != 0 && sig != sigStop {
+		// qemu writes no NT_SIGINFO; the signal's number is all there is.
+		c.p.Crash = &Crash{Thread: t.ID, Signal: uint32(sig)}
+	}
+	return t.ID
+}
+
+const sigStop = 19
+
+// faults are the signals whose siginfo_t has si_addr, when the kernel sent
+// them: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
+const faults = 1<<4 | 1<<5 | 1<<7 | 1<<8 | 1<<11
+
+// sigInfo reads siginfo_t: si_signo at 0, si_code at 8, si_addr at 16.
+func (c *core) sigInfo(n note, tid uint32) {
+	if len(n.desc) < 24 {
+		c.p.warn("note_bad", n.off, "an NT_SIGINFO note of %d bytes", len(n.desc))
+		return
+	}
+	cr := Crash{Thread: tid, Signal: binary.LittleEndian.Uint32(n.desc), Code: int32(binary.LittleEndian.Uint32(n.desc[8:]))}
+	if cr.Signal < 64 && faults>>cr.Signal&1 != 0 && cr.Code > 0 {
+		cr.Address, cr.HasAddr = arch.Addr(binary.LittleEndian.Uint64(n.desc[16:])), true
+	}
+	// gcore writes one for each thread, SIGSTOP being its own doing. A second
+	// one of the same thread is a copy; the first thread's is the process's.
+	old := c.p.Crash
+	if cr.Signal == 0 || cr.Signal == sigStop || old != nil && (old.Thread != tid || old.Code != 0 || old.HasAddr) {
+		return
+	}
+	c.p.Crash = &cr
+}
+
+// psinfo reads struct elf_prpsinfo: pr_pid at 24, pr_fname at 40.
+func (c *core) psinfo(n note) {
+	if len(n.desc) < 56 {
+		c.p.warn("note_bad", n.off, "an NT_PRPSINFO note of %d bytes", len(n.desc))
+		return
+	}
+	c.p.PID = int(int32(binary.LittleEndian.Uint32(n.desc[24:])))
+	c.p.Name = cString(append(slices.Clone(n.desc[40:56]), 0), 0)
+}
+
+func (c *core) auxv(n note) {
+	r := bin.New("NT_AUXV", n.desc)
+	if c.notes.auxv == nil {
+		c.notes.auxv = map[uint64]uint64{}
+	}
+	// 512 is more than any kernel gives (fewer than 60).
+	for i := 0; r.Len() >= 16 && i < 512; i++ {
+		k, v := r.U64(), r.U64()
+		if k == 0 {
+			break
+		}
+		c.notes.auxv[k] = v
+	}
+}
+
+// fileNotes reads NT_FILE: a count and a page size, then start, end and file
+// offset in pages of each mapping, then the paths (fs/binfmt_elf.c).
+func (c *core) fileNotes(n note) {
+	r := bin.New("NT_FILE", n.desc)
+	count, page := r.U64(), r.U64()
+	num := r.Count(count, 24)
+	if r.Err() != nil || page == 0 || page > 1<<24 {
+		c.p.warn("note_bad", n.off, "NT_FILE claims %d mappings in %d bytes, pages of %#x bytes: it is not read", count, len(n.desc), page)
+		return
+	}
+	names := n.desc[16+24*num:]
+	out := make([]fileNote, 0, num)
+	for range num {
+		f := fileNote{Span: arch.Span{Lo: arch.Addr(r.U64()), Hi: arch.Addr(r.U64())}}
+		f.off = r.U64() * page
+		end := bytes.IndexByte(names, 0)
+		if end < 0 {
+			c.p.warn("note_bad", n.off, "NT_FILE has paths for %d of %d mappings", len(out), num)
+			break
+		}
+		f.path, names = string(names[:end]), names[end+1:]
+		if f.Lo < f.Hi {
+			out = append(out, f)
+		}
+	}
+	c.notes.files = append(c.notes.files, out...)
+}
+
+// warn adds a warning to the process; off is in the dump, or -1.
+func (p *Process) warn(code string, off int64, format string, args ...any) {
+	p.Warnings = append(p.Warnings, Warning{code, off, fmt.Sprintf(format, args...)})
+}
+
+// baseName returns what follows the last folder of a path of either OS.
+func baseName(path string) string {
+	return path[strings.LastIndexAny(path, `/\`)+1:]
+}

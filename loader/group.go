@@ -1,0 +1,207 @@
+package loader
+
+import (
+	"debug/elf"
+	"path"
+	"strings"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// A grouper makes images of the mappings of one file, in address order. What
+// lies at the start of a mapping decides, where the dump has it: file offset 0
+// begins an image, but a ReadyToRun image's .text is mapped from offset 0 too,
+// one library can be mapped several times, and a mapping can be split anywhere.
+type grouper struct {
+	g     *imageList
+	path  string
+	exec  bool              // the file is the program itself, and may be a bundle
+	names map[uint64]string // what createdump calls the assembly mapped at an offset of the bundle
+	maps  []fileNote
+}
+
+func (b *grouper) group() {
+	for i := 0; i < len(b.maps); {
+		m, n := b.next(i)
+		if m != nil {
+			for _, f := range b.maps[i : i+n] {
+				m.maps = append(m.maps, fileMap{f.Span, f.off, m})
+				m.span.Lo, m.span.Hi = min(m.span.Lo, f.Lo), max(m.span.Hi, f.Hi)
+			}
+			m.Path = b.path
+			if m.Format == "pe" && b.exec {
+				m.ID.Name = b.names[b.maps[i].off]
+				if m.ID.Name == "" {
+					m.ID.Name = "?" // until the bundle's manifest tells
+				}
+			}
+			b.g.add(m)
+		}
+		i += max(n, 1)
+	}
+}
+
+// next makes an image of the mapping at i and the n-1 that follow it.
+func (b *grouper) next(i int) (m *Image, n int) {
+	if m, n := b.elf(i); n > 0 {
+		return m, n
+	}
+	if m, n := b.pe(i); n > 0 {
+		return m, n
+	}
+	return b.headless(i)
+}
+
+// elf recognises an ELF header in the dump.
+func (b *grouper) elf(i int) (m *Image, n int) {
+	f := b.maps[i]
+	if head := b.g.m.dumped(f.Lo); len(head) < 4 || string(head[:4]) != elf.ELFMAG {
+		return nil, 0
+	}
+	m = b.g.elfImage(f.Lo)
+	if m == nil {
+		return nil, 1
+	}
+	n = 1
+	for i+n < len(b.maps) && b.maps[i+n].Hi <= m.span.Hi && b.fitsELF(m, b.maps[i+n]) {
+		n++
+	}
+	if n == 1 && uint64(f.Hi-f.Lo) < uint64(m.span.Hi-m.span.Lo) && wholeFile(m.progs, uint64(f.Hi-f.Lo)) {
+		return nil, 1 // someone read the file through a mapping; it was not loaded
+	}
+	return m, n
+}
+
+// fitsELF reports whether f may be a mapping of m: inside a segment its
+// offset must agree, between segments anything goes.
+func (b *grouper) fitsELF(m *Image, f fileNote) bool {
+	gap := true
+	for _, p := range m.progs {
+		if s := pageSpan(m.bias+p.vaddr, p.memsz); p.typ == elf.PT_LOAD && s.Has(f.Lo) {
+			if p.off&^(pageSize-1)+uint64(f.Lo-s.Lo) == f.off {
+				return true
+			}
+			gap = false
+		}
+	}
+	return gap
+}
+
+// wholeFile reports whether a mapping of n bytes reaches the end of the last
+// of several segments in the file.
+func wholeFile(progs []elfProg, n uint64) bool {
+	loads, end := 0, uint64(0)
+	for _, p := range progs {
+		if p.typ == elf.PT_LOAD {
+			loads++
+			end = max(end, p.off+p.filesz)
+		}
+	}
+	return loads > 1 && n >= end
+}
+
+// pe recognises PE headers in the dump. In a bundle an image need not begin
+// at a page: ReadyToRun assemblies are aligned to 64 bytes, others to 16 or so.
+func (b *grouper) pe(i int) (m *Image, n int) {
+	f := b.maps[i]
+	page := b.g.m.dumped(f.Lo)
+	page = page[:min(len(page), pageSize)]
+	last := 0
+	if b.exec && f.off > 0 {
+		last = len(page) - 64
+	}
+	for at := 0; at <= last && at+64 <= len(page); at += 16 {
+		if page[at] != 'M' || page[at+1] != 'Z' {
+			continue
+		}
+		head := b.g.m.dumped(f.Lo + arch.Addr(at))
+		h, err := parsePE(head[:min(len(head), 2*pageSize)])
+		if err != nil || !h.knownPE(b.g.c.p.Arch) {
+			continue
+		}
+		b.g.m.View(f.Lo, min(len(head), pageSize)) // the header is what tells the image: keep its page in a trim
+		return b.peImage(i, f.Lo+arch.Addr(at), f.off+uint64(at), h)
+	}
+	return nil, 0
+}
+
+// peImage makes an image of the PE headers h that begin at base, mapped from
+// offset shift of the file.
+func (b *grouper) peImage(i int, base arch.Addr, shift uint64, h *peHeader) (*Image, int) {
+	m := &Image{Format: "pe", pe: h, shift: shift, bias: uint64(base),
+		ID: ImageID{Timestamp: h.timestamp, Size: h.imageSize}}
+	m.span = b.maps[i].Span
+	end := base + arch.Addr(h.imageSize)
+	n := 1
+	for i+n < len(b.maps) && b.maps[i+n].Lo < end && b.isSection(h, base, shift, b.maps[i+n]) {
+		n++
+	}
+	m.Flat = n == 1 && !b.isSection(h, base, shift, b.maps[i])
+	if !m.Flat {
+		m.span.Hi = max(m.span.Hi, pageSpan(uint64(end), 0).Hi)
+	}
+	return m, n
+}
+
+// isSection reports whether f is where a section of a PE image that is mapped
+// section by section would lie.
+func (b *grouper) isSection(h *peHeader, base arch.Addr, shift uint64, f fileNote) bool {
+	for i := range h.sections {
+		s := &h.sections[i]
+		at := pageSpan(uint64(base)+uint64(s.va), uint64(max(s.vsize, s.rawSize)))
+		if at.Has(f.Lo) && (shift+uint64(s.rawOff))&^(pageSize-1)+uint64(f.Lo-at.Lo) == f.off && f.Lo > base {
+			return true
+		}
+	}
+	return false
+}
+
+// headless makes an image of mappings whose first page the dump does not
+// have, by the shapes that loaders make. The image's file, when it is found,
+// must agree with them.
+func (b *grouper) headless(i int) (m *Image, n int) {
+	f := b.maps[i]
+	if b.mappedPE(i) {
+		n = 2
+		for i+n < len(b.maps) && b.maps[i+n].off > b.maps[i+n-1].off &&
+			b.maps[i+n].Lo-b.maps[i+n-1].Hi <= 1<<18 && !b.mappedPE(i+n) {
+			n++
+		}
+		return &Image{Format: "pe", shift: f.off, bias: uint64(f.Lo), span: f.Span}, n
+	}
+	ext := strings.ToLower(path.Ext(f.path))
+	if ext == ".dll" || ext == ".exe" || b.exec && f.off > 0 {
+		return &Image{Format: "pe", Flat: true, shift: f.off, bias: uint64(f.Lo), span: f.Span}, 1
+	}
+	name := baseName(f.path)
+	if f.off != 0 || !b.exec && !strings.HasSuffix(name, ".so") && !strings.Contains(name, ".so.") && !b.runs(i) {
+		return nil, 1
+	}
+	n = 1
+	for i+n < len(b.maps) && b.maps[i+n].off > 0 && b.maps[i+n].off >= b.maps[i+n-1].off && b.maps[i+n].Lo-b.maps[i+n-1].Hi <= 1<<22 {
+		n++
+	}
+	return &Image{Format: "elf", bias: uint64(f.Lo), span: f.Span}, n
+}
+
+// mappedPE reports whether a ReadyToRun image mapped section by section begins
+// at i: a page or two of headers, and .text from the same offset or the next
+// page on, 64 KB or so higher.
+func (b *grouper) mappedPE(i int) bool {
+	if i+1 >= len(b.maps) {
+		return false
+	}
+	f, t := b.maps[i], b.maps[i+1]
+	return f.Hi-f.Lo <= 2*pageSize && t.off-f.off <= pageSize && t.Lo > f.Hi && t.Lo-f.Lo <= 1<<17
+}
+
+// runs reports whether a mapping of the file from i on is executable, by the
+// dump's own flags.
+func (b *grouper) runs(i int) bool {
+	for _, f := range b.maps[i:] {
+		if m, ok := b.g.m.mappedAt(f.Lo); ok && m.flags&uint32(elf.PF_X) != 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,255 @@
+package loader
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
+)
+
+// seamNote is the name of the notes in a trimmed core that hold what no page
+// of memory does. Each desc begins with the base of the image it is about.
+const seamNote = "SEAM"
+
+// Types of SEAM notes. Strings are a 4-byte length and bytes.
+const (
+	keptSymbols  = 1 // link address, size (8 bytes each), name; repeated
+	keptSection  = 2 // name, then the section's bytes
+	keptImageRec = 3 // identity and place of an image; see putImage
+	keptLinkTime = 4 // address, then bytes as FileView gave them
+)
+
+// A Symbol is one entry of a symbol table that a trimmed core keeps.
+type Symbol struct {
+	At   arch.LinkAddr
+	Size uint64
+	Name string
+}
+
+// keptNotes is what the SEAM notes of a core say.
+type keptNotes struct {
+	images []*keptImage
+	byBase map[arch.Addr]*keptImage
+}
+
+// A keptImage is what a trimmed core says of one image.
+type keptImage struct {
+	image    *Image  // nil until its record has been read
+	state    Absence // of its file, when the core was trimmed
+	tables   map[string]arch.Span
+	symbols  []Symbol
+	sections map[string][]byte
+	runs     []linkRun
+}
+
+// A linkRun is a run of link-time bytes.
+type linkRun struct {
+	at arch.Addr
+	b  []byte
+}
+
+// KeptSymbols returns the symbols that a trimmed core keeps for the image.
+func (m *Image) KeptSymbols() []Symbol {
+	if m.kept == nil {
+		return nil
+	}
+	return m.kept.symbols
+}
+
+func (k *keptImage) section(name string) ([]byte, bool) {
+	if k == nil {
+		return nil, false
+	}
+	b, ok := k.sections[name]
+	return b, ok
+}
+
+// linkTime returns a copy of link-time bytes that were kept.
+func (k *keptImage) linkTime(a arch.Addr, n int) []byte {
+	if k == nil {
+		return nil
+	}
+	for _, r := range k.runs {
+		if o := uint64(a - r.at); o < uint64(len(r.b)) && uint64(n) <= uint64(len(r.b))-o {
+			return append([]byte(nil), r.b[o:o+uint64(n)]...)
+		}
+	}
+	return nil
+}
+
+// absent says what the whole dump would have said of the byte at a.
+func (k *keptImage) absent(m *Image, a arch.Addr) Absence {
+	if k.state == Present || m.src == nil || m.writable(a) {
+		return NotDumped
+	}
+	return k.state
+}
+
+// keptNote reads one SEAM note; what is broken is left out with a warning.
+func (c *core) keptNote(n note) {
+	if c.kept == nil {
+		c.kept = &keptNotes{byBase: map[arch.Addr]*keptImage{}}
+	}
+	r := bin.New("SEAM note", n.desc)
+	base := arch.Addr(r.U64())
+	k := c.kept.byBase[base]
+	if k == nil {
+		if len(c.kept.images) >= c.opt.Limits.Images {
+			return
+		}
+		k = &keptImage{tables: map[string]arch.Span{}, sections: map[string][]byte{}}
+		c.kept.byBase[base] = k
+		c.kept.images = append(c.kept.images, k)
+	}
+	switch n.typ {
+	case keptSymbols:
+		for r.Len() > 0 && r.Err() == nil {
+			s := Symbol{At: arch.LinkAddr(r.U64()), Size: r.U64(), Name: keptString(&r)}
+			if r.Err() == nil {
+				k.symbols = append(k.symbols, s)
+			}
+		}
+	case keptSection:
+		name := keptString(&r)
+		b := r.Bytes(r.Len())
+		if r.Err() == nil {
+			k.sections[name] = b
+		}
+	case keptLinkTime:
+		at := arch.Addr(r.U64())
+		b := r.Bytes(r.Len())
+		if r.Err() == nil {
+			k.runs = append(k.runs, linkRun{at, b})
+		}
+	case keptImageRec:
+		k.read(&r)
+	}
+	if r.Err() != nil {
+		c.p.warn("note_bad", n.off, "a SEAM note of type %d is broken", n.typ)
+	}
+}
+
+func keptString(r *bin.Reader) string { return string(r.Bytes(r.Count(uint64(r.U32()), 1))) }
+
+// read reads what putImage wrote, but for the base.
+func (k *keptImage) read(r *bin.Reader) {
+	m := &Image{kept: k}
+	m.span = arch.Span{Lo: arch.Addr(r.U64()), Hi: arch.Addr(r.U64())}
+	m.bias, m.shift, m.dynAt = r.U64(), r.U64(), arch.Addr(r.U64())
+	flags := r.U32()
+	m.Flat = flags&1 != 0
+	state := Absence(flags >> 8 & 0xff)
+	m.ID.Timestamp, m.ID.Size = r.U32(), r.U32()
+	for _, s := range []*string{&m.Format, &m.ID.Name, &m.Path, &m.ID.BuildID, &m.ID.MVID} {
+		*s = keptString(r)
+	}
+	for range r.Count(uint64(r.U32()), 20) {
+		name := keptString(r)
+		k.tables[name] = arch.Span{Lo: arch.Addr(r.U64()), Hi: arch.Addr(r.U64())}
+	}
+	for range r.Count(uint64(r.U32()), 24) {
+		m.maps = append(m.maps, fileMap{arch.Span{Lo: arch.Addr(r.U64()), Hi: arch.Addr(r.U64())}, r.U64(), nil})
+	}
+	if r.Err() != nil || state > ImageCut || m.Format != "elf" && m.Format != "pe" || m.span.Lo >= m.span.Hi {
+		r.Fail()
+		return
+	}
+	k.image, k.state = m, state
+}
+
+// putImage writes an image's record.
+func putImage(m *Image) []byte {
+	le := binary.LittleEndian
+	b := keptBase(m)
+	for _, v := range []uint64{uint64(m.span.Lo), uint64(m.span.Hi), m.bias, m.shift, uint64(m.dynAt)} {
+		b = le.AppendUint64(b, v)
+	}
+	state := ImageNotFound
+	switch {
+	case m.src != nil && m.src.opened.Load():
+		state = m.src.state
+	case m.kept != nil:
+		state = m.kept.state
+	}
+	flags := uint32(state) << 8
+	if m.Flat {
+		flags |= 1
+	}
+	b = le.AppendUint32(b, flags)
+	b = le.AppendUint32(b, m.ID.Timestamp)
+	b = le.AppendUint32(b, m.ID.Size)
+	for _, s := range []string{m.Format, m.ID.Name, m.Path, m.ID.BuildID, m.ID.MVID} {
+		b = putString(b, s)
+	}
+	tables := m.sectionTables()
+	b = le.AppendUint32(b, uint32(len(tables)))
+	for _, t := range tables {
+		b = putString(b, t.name)
+		b = le.AppendUint64(b, uint64(t.Lo))
+		b = le.AppendUint64(b, uint64(t.Hi))
+	}
+	b = le.AppendUint32(b, uint32(len(m.maps)))
+	for _, r := range m.maps {
+		b = le.AppendUint64(b, uint64(r.Lo))
+		b = le.AppendUint64(b, uint64(r.Hi))
+		b = le.AppendUint64(b, r.off)
+	}
+	return b
+}
+
+func keptBase(m *Image) []byte {
+	return binary.LittleEndian.AppendUint64(nil, uint64(m.span.Lo))
+}
+
+func putString(b []byte, s string) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(s))), s...)
+}
+
+type namedSpan struct {
+	name string
+	arch.Span
+}
+
+// sectionTables returns, by name, the tables that were asked for and that only
+// section headers told of.
+func (m *Image) sectionTables() []namedSpan {
+	m.asked.mu.Lock()
+	defer m.asked.mu.Unlock()
+	var out []namedSpan
+	for n, s := range m.asked.got {
+		out = append(out, namedSpan{n, s})
+	}
+	if m.kept != nil {
+		for n, s := range m.kept.tables {
+			if _, dup := m.asked.got[n]; !dup {
+				out = append(out, namedSpan{n, s})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b namedSpan) int { return cmp.Compare(a.name, b.name) })
+	return out
+}
+
+// fromKept takes the images of a trimmed core from its notes: their header
+// pages may have come from files, and need not be there at all.
+func (g *imageList) fromKept(kept *keptNotes) {
+	for _, k := range kept.images {
+		m := k.image
+		if m == nil {
+			continue
+		}
+		if m.Format == "elf" {
+			if h := g.elfImage(m.span.Lo); h != nil && h.bias == m.bias {
+				m.progs = h.progs
+			}
+		} else if b := g.m.dumped(arch.Addr(m.bias)); b != nil {
+			if h, err := parsePE(b[:min(len(b), 2*pageSize)]); err == nil {
+				m.pe = h
+				g.m.View(arch.Addr(m.bias), min(len(b), 64))
+			}
+		}
+		g.add(m)
+	}
+}

@@ -1,0 +1,238 @@
+package loader
+
+import (
+	"debug/elf"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
+)
+
+// maxLinks bounds the dynamic linker's list; a process of a thousand
+// libraries is rare.
+const maxLinks = 1 << 13
+
+// fromLinkMap finds the images the way a debugger does: the auxiliary vector
+// has the program's headers, its PT_DYNAMIC has DT_DEBUG, that points to
+// r_debug (glibc's link.h), which begins the list of what is loaded. qemu-user
+// writes no NT_FILE, and leaves out the pages that hold most images' headers:
+// those come from the files, which are looked for at once.
+func (g *imageList) fromLinkMap() {
+	aux := g.c.notes.auxv
+	at := aux[atPhdr]
+	if at == 0 {
+		g.c.p.warn("no_images", -1, "the core has neither NT_FILE nor AT_PHDR: its images are not known")
+		return
+	}
+	path, _ := g.m.text(arch.Addr(aux[atExecFn]))
+	exec := &Image{Format: "elf", Path: path}
+	if n := aux[atPhnum]; n > 0 && n < 1024 {
+		if raw := g.m.View(arch.Addr(at), int(n)*elfProgSize); raw != nil {
+			exec.progs, _ = parseProgs(raw, &elfHeader{phnum: int(n)}, int(n))
+			exec.bias = execBias(exec.progs, at)
+		}
+	}
+	if exec.progs == nil {
+		g.execFile(exec, at)
+	}
+	if exec.progs != nil {
+		exec.ID.BuildID = buildID(exec.progs, func(at, n uint64) []byte {
+			return g.m.View(arch.Addr(exec.bias+at), int(n))
+		}, false)
+	}
+	progs := exec.elfProgs()
+	g.place(exec, arch.Addr(at), arch.Addr(at))
+	g.add(exec)
+	base := arch.Addr(aux[atBase]) // of the dynamic linker; 0 in a static program
+	for _, p := range progs {
+		if p.typ == elf.PT_DYNAMIC {
+			g.walkLinks(exec, g.m.dynTag(arch.Addr(exec.bias+p.vaddr), 21), base, interp(exec, progs))
+		}
+	}
+	if len(progs) == 0 {
+		g.c.p.warn("no_images", -1, "the program headers of %s are neither in the core nor in a file at hand: which libraries it has loaded is not known", path)
+	}
+	for _, m := range g.list {
+		if m.span.Has(base) {
+			return
+		}
+	}
+	if base != 0 {
+		ld := &Image{Format: "elf", Path: interp(exec, progs), bias: uint64(base)}
+		if ld.Path == "" {
+			ld.ID.Name = "[ld.so]"
+		}
+		g.loaded(ld, base)
+	}
+}
+
+// execBias returns what was added to the program's link addresses, at being
+// where its headers lie.
+func execBias(progs []elfProg, at uint64) uint64 {
+	for _, p := range progs {
+		if p.typ == elf.PT_PHDR {
+			return at - p.vaddr
+		}
+	}
+	// A static program has no PT_PHDR; its headers follow the ELF header,
+	// which the PT_LOAD of offset 0 maps.
+	for _, p := range progs {
+		if p.typ == elf.PT_LOAD && p.off == 0 {
+			return at - (p.vaddr + elfHeaderSize)
+		}
+	}
+	return 0
+}
+
+// execFile takes the program's headers from its file.
+func (g *imageList) execFile(exec *Image, at uint64) {
+	exec.mem, exec.arch = g.m, g.c.p.Arch
+	exec.ID.Name = baseName(exec.Path)
+	g.source(exec)
+	s := exec.src
+	s.images = nil // where it lies is only known from the file; compared below
+	if s.open() == nil {
+		return
+	}
+	bias := execBias(s.progs, at)
+	entry := uint64(0)
+	if len(s.data) >= 32 {
+		entry = le64(s.data[24:])
+	}
+	exec.bias = bias
+	if why := exec.checkDynamic(s.data, s.progs); entry+bias != g.c.notes.auxv[atEntry] || len(s.progs) != int(g.c.notes.auxv[atPhnum]) || why != "" {
+		s.refused = s.file + " is not the program of the dump: its entry point, program headers or dynamic section differ"
+		s.data, s.progs, s.state, s.file = nil, nil, ImageDiffers, ""
+		g.c.p.warn("image_differs", -1, "%s", s.refused)
+	}
+}
+
+// interp returns the path of the dynamic linker that the program asks for.
+func interp(exec *Image, progs []elfProg) string {
+	for _, p := range progs {
+		if p.typ != elf.PT_INTERP || p.filesz > 4096 {
+			continue
+		}
+		if s, ok := exec.mem.text(arch.Addr(exec.bias + p.vaddr)); ok {
+			return s
+		}
+		if exec.src.open() != nil {
+			return cString(within(exec.src.data, p.off, p.filesz), 0)
+		}
+	}
+	return ""
+}
+
+// walkLinks follows struct link_map: l_addr, l_name, l_ld, l_next, l_prev.
+func (g *imageList) walkLinks(exec *Image, debug uint64, base arch.Addr, linker string) {
+	if debug == 0 {
+		return // static, or so early that the linker has not run
+	}
+	at, ok := g.m.Word(arch.Addr(debug + 8)) // r_debug.r_map
+	seen := map[uint64]bool{}
+	for ok && at != 0 && len(seen) < maxLinks {
+		if seen[at] {
+			g.c.p.warn("link_map_bad", -1, "the list of loaded libraries runs in a circle at %#x", at)
+			return
+		}
+		seen[at] = true
+		b := g.m.View(arch.Addr(at), 32)
+		if b == nil {
+			g.c.p.warn("link_map_cut", -1, "the list of loaded libraries is not in the dump from %#x on", at)
+			return
+		}
+		addr, name, ld := le64(b), le64(b[8:]), le64(b[16:])
+		at = le64(b[24:])
+		if exec.dynAt = exec.dynamicAt(); arch.Addr(ld) == exec.dynAt {
+			continue // the program itself
+		}
+		path, readable := g.m.text(arch.Addr(name))
+		if !readable && arch.Addr(addr) == base {
+			path = linker // its own name lies in its text
+		}
+		if sys := g.c.notes.auxv[atSysInfo]; sys != 0 && addr == sys {
+			continue
+		}
+		g.loaded(&Image{Format: "elf", Path: path, bias: addr, dynAt: arch.Addr(ld)}, arch.Addr(addr))
+	}
+}
+
+// loaded adds an image of the link map, whose header, if the dump has it, lies at base.
+func (g *imageList) loaded(m *Image, base arch.Addr) {
+	if h := g.elfImage(base); h != nil && h.bias == m.bias {
+		h.Path, h.dynAt, h.ID.Name = m.Path, m.dynAt, m.ID.Name
+		g.add(h)
+		return
+	}
+	m.mem, m.arch = g.m, g.c.p.Arch
+	if m.ID.Name == "" {
+		m.ID.Name = baseName(m.Path)
+	}
+	if m.Path != "" {
+		g.source(m)
+		m.src.open()
+	}
+	g.place(m, base, max(base, m.dynAt))
+	g.add(m)
+}
+
+// place sets the span of an image by its program headers, or, without them,
+// from the mapping that holds first to the end of the one that holds last.
+func (g *imageList) place(m *Image, first, last arch.Addr) {
+	if span, ok := progSpan(m.elfProgs()); ok {
+		m.span = arch.Span{Lo: span.Lo + arch.Addr(m.bias), Hi: span.Hi + arch.Addr(m.bias)}
+		return
+	}
+	lo, ok := g.m.mappedAt(first)
+	hi, ok2 := g.m.mappedAt(last)
+	if ok && ok2 && lo.Lo <= hi.Hi {
+		m.span = arch.Span{Lo: lo.Lo, Hi: hi.Hi}
+	}
+}
+
+// dynamicAt returns where PT_DYNAMIC lies, or 0.
+func (m *Image) dynamicAt() arch.Addr {
+	for _, p := range m.elfProgs() {
+		if p.typ == elf.PT_DYNAMIC {
+			return arch.Addr(m.bias + p.vaddr)
+		}
+	}
+	return m.dynAt
+}
+
+// dynTag returns an entry of a dynamic section, or 0.
+func (m *Memory) dynTag(at arch.Addr, tag uint64) uint64 {
+	for range 512 {
+		b := m.View(at, 16)
+		if b == nil || le64(b) == 0 {
+			return 0
+		}
+		if le64(b) == tag {
+			return le64(b[8:])
+		}
+		at += 16
+	}
+	return 0
+}
+
+// text returns the zero-terminated string at a; ok is false when it is not
+// all there. Paths are up to 4,096 bytes long.
+func (m *Memory) text(a arch.Addr) (s string, ok bool) {
+	var out []byte
+	for len(out) < 4096 {
+		b := m.piece(a + arch.Addr(len(out)))
+		if len(b) == 0 {
+			return "", false
+		}
+		b = b[:min(len(b), 4096-len(out))]
+		r := bin.New("string", b)
+		for r.Len() > 0 {
+			c := r.U8()
+			if c == 0 {
+				m.View(a, len(out)+1)
+				return string(out), true
+			}
+			out = append(out, c)
+		}
+	}
+	return "", false
+}

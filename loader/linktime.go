@@ -1,0 +1,226 @@
+package loader
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"slices"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// A relocation is one that adds the bias: 8 bytes at link address at become
+// addend + bias.
+type relocation struct {
+	at, addend uint64
+}
+
+// relative has the types of relocations that only add the bias, by CPU
+// (R_X86_64_RELATIVE and R_AARCH64_RELATIVE of the psABIs).
+var relative = map[elf.Machine]uint32{
+	elf.EM_X86_64:  uint32(elf.R_X86_64_RELATIVE),
+	elf.EM_AARCH64: uint32(elf.R_AARCH64_RELATIVE),
+}
+
+// FileWord returns the 8 bytes at a as a little-endian number, as they were
+// once the image had been loaded: see FileView.
+func (m *Image) FileWord(a arch.Addr) (v uint64, ok bool) {
+	b := m.FileView(a, 8)
+	if b == nil {
+		return 0, false
+	}
+	return le64(b), true
+}
+
+// FileView returns the n bytes at a as they were right after the image had
+// been loaded: the file's, with the relocations applied that add the image's
+// bias, zeros in .bss. It is nil when the file is not at hand, or when a does
+// not lie in the image. What the process did to writable memory since is not
+// in it: use it for constants only that the compiler put into writable
+// sections, as CoreCLR's contract descriptor in .data, which no dump of
+// createdump's holds. The bytes are a copy.
+func (m *Image) FileView(a arch.Addr, n int) []byte {
+	if n <= 0 || n > 1<<30 || a+arch.Addr(n) < a {
+		return nil
+	}
+	if b := m.kept.linkTime(a, n); b != nil {
+		return b
+	}
+	if m.src == nil || m.src.open() == nil {
+		return nil
+	}
+	var b []byte
+	if m.Format == "elf" {
+		b = m.elfLinkTime(uint64(a)-m.bias, n)
+	} else {
+		b = m.peLinkTime(a, n)
+	}
+	if b == nil {
+		return nil
+	}
+	m.relOnce.Do(func() {
+		if m.Format == "elf" {
+			m.rels = m.elfRelocations()
+		} else if !m.Flat {
+			m.rels = m.peRelocations()
+		}
+	})
+	m.relocate(uint64(a)-m.bias, b)
+	if m.mem.track != nil {
+		m.mem.track.linkTime(m, a, b)
+	}
+	return b
+}
+
+// elfLinkTime returns a copy of the n bytes at link address at.
+func (m *Image) elfLinkTime(at uint64, n int) []byte {
+	for _, p := range m.src.progs {
+		if p.typ != elf.PT_LOAD || at < p.vaddr || at-p.vaddr > p.memsz || uint64(n) > p.memsz-(at-p.vaddr) {
+			continue
+		}
+		b := make([]byte, n)
+		if o := at - p.vaddr; o < p.filesz {
+			k := min(uint64(n), p.filesz-o)
+			f := within(m.src.data, p.off+o, k)
+			if f == nil {
+				return nil
+			}
+			copy(b, f)
+		}
+		return b
+	}
+	return nil
+}
+
+// peLinkTime returns a copy of the n bytes at a of a PE image.
+func (m *Image) peLinkTime(a arch.Addr, n int) []byte {
+	h := m.peHead()
+	if h == nil || uint64(a) < m.bias || uint64(a)-m.bias > 1<<32-1 {
+		return nil
+	}
+	off, have := uint64(a)-m.bias, uint64(n)
+	if !m.Flat {
+		o, k, ok := h.fileOff(uint32(off))
+		if !ok {
+			return nil
+		}
+		off, have = uint64(o), uint64(k)
+	}
+	f := within(m.src.data, m.shift+off, uint64(n))
+	if f == nil || have < uint64(n) {
+		return nil
+	}
+	return append([]byte(nil), f...)
+}
+
+// relocate applies the relocations that meet the bytes b at link address at.
+func (m *Image) relocate(at uint64, b []byte) {
+	i, _ := slices.BinarySearchFunc(m.rels, at, func(r relocation, at uint64) int {
+		return cmp.Compare(r.at+7, at)
+	})
+	for ; i < len(m.rels) && m.rels[i].at < at+uint64(len(b)); i++ {
+		var w [8]byte
+		binary.LittleEndian.PutUint64(w[:], m.rels[i].addend+m.bias)
+		for k, v := range w {
+			if o := m.rels[i].at + uint64(k) - at; o < uint64(len(b)) {
+				b[o] = v
+			}
+		}
+	}
+}
+
+// elfRelocations reads DT_RELA and DT_RELR of the file, by address.
+func (m *Image) elfRelocations() []relocation {
+	s := m.src
+	var dyn []byte
+	for _, p := range s.progs {
+		if p.typ == elf.PT_DYNAMIC {
+			dyn = within(s.data, p.off, min(p.filesz, 1<<16))
+		}
+	}
+	tags := map[uint64]uint64{}
+	for i := 0; i+16 <= len(dyn) && le64(dyn[i:]) != 0; i += 16 {
+		tags[le64(dyn[i:])] = le64(dyn[i+8:])
+	}
+	var out []relocation
+	rela := s.linked(tags[dtRela], tags[dtRelaSz])
+	kind := relative[m.arch.Machine]
+	for ; len(rela) >= 24; rela = rela[24:] {
+		if uint32(le64(rela[8:])) == kind {
+			out = append(out, relocation{le64(rela), le64(rela[16:])})
+		}
+	}
+	// DT_RELR (gABI, "Relative relocations"): an even entry is an address, an
+	// odd one has a bit for each of the 63 words that follow. The addend is
+	// what lies there.
+	add := func(at uint64) {
+		if w := s.linked(at, 8); w != nil {
+			out = append(out, relocation{at, le64(w)})
+		}
+	}
+	relr := s.linked(tags[dtRelr], tags[dtRelrSz])
+	for next := uint64(0); len(relr) >= 8; relr = relr[8:] {
+		e := le64(relr)
+		if e&1 == 0 {
+			add(e)
+			next = e + 8
+			continue
+		}
+		for k := uint64(0); k < 63; k++ {
+			if e>>(k+1)&1 != 0 {
+				add(next + 8*k)
+			}
+		}
+		next += 63 * 8
+	}
+	slices.SortFunc(out, func(a, b relocation) int { return cmp.Compare(a.at, b.at) })
+	return out
+}
+
+// linked returns the n bytes of the file that go to link address at, or nil.
+func (s *source) linked(at, n uint64) []byte {
+	for _, p := range s.progs {
+		if p.typ == elf.PT_LOAD && at >= p.vaddr && at-p.vaddr < p.filesz && n <= p.filesz-(at-p.vaddr) {
+			return within(s.data, p.off+(at-p.vaddr), n)
+		}
+	}
+	return nil
+}
+
+// peRelocations reads the base relocations of the file: blocks of a page's
+// RVA, a size, and 16-bit entries whose upper 4 bits are 10 for 8 bytes (PE
+// format, "The .reloc Section"). A ReadyToRun image's are small.
+func (m *Image) peRelocations() []relocation {
+	h := m.peHead()
+	d, ok := h.dir(peRelocs)
+	if !ok {
+		return nil
+	}
+	off, n, ok := h.fileOff(d.rva)
+	if !ok {
+		return nil
+	}
+	b := within(m.src.data, m.shift+uint64(off), uint64(min(d.size, n)))
+	var out []relocation
+	for len(b) >= 8 {
+		page, size := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+		if size < 8 || uint64(size) > uint64(len(b)) {
+			break
+		}
+		for e := b[8:size]; len(e) >= 2; e = e[2:] {
+			v := binary.LittleEndian.Uint16(e)
+			if v>>12 != 10 {
+				continue
+			}
+			rva := uint64(page) + uint64(v&0xfff)
+			if o, _, ok := h.fileOff(uint32(rva)); ok && rva < 1<<32 {
+				if w := within(m.src.data, m.shift+uint64(o), 8); w != nil {
+					out = append(out, relocation{rva, le64(w) - h.base})
+				}
+			}
+		}
+		b = b[size:]
+	}
+	slices.SortFunc(out, func(a, b relocation) int { return cmp.Compare(a.at, b.at) })
+	return out
+}

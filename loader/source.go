@@ -1,0 +1,286 @@
+package loader
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// A source is the file that one or more images were mapped from. It is looked
+// for, checked and mapped when it is first needed.
+type source struct {
+	p      *Process
+	find   Finder
+	id     ImageID
+	path   string
+	images []*Image // all that were mapped from it; the file must agree with each
+
+	once     sync.Once
+	opened   atomic.Bool
+	data     []byte
+	file     string  // path of the file that was taken
+	state    Absence // why there is none
+	refused  string  // of which files were refused, and why
+	verified bool
+	head     *elfHeader
+	progs    []elfProg
+	secs     func() []elfSection
+	pes      sync.Map // *peHeader by offset
+
+	debugOnce sync.Once
+	debugInfo *debugFile
+}
+
+// open returns the file's bytes, or nil.
+func (s *source) open() []byte {
+	if s == nil {
+		return nil
+	}
+	s.once.Do(func() {
+		defer s.opened.Store(true)
+		s.state = ImageNotFound
+		if s.find == nil {
+			return
+		}
+		for _, path := range s.find.Find(s.id, s.path) {
+			if s.take(path) {
+				s.state = Present
+				return
+			}
+		}
+		if s.refused != "" {
+			s.state = ImageDiffers
+			s.p.warnLate("image_differs", "%s", s.refused)
+		}
+	})
+	return s.data
+}
+
+// take maps the file at path and reports whether it is the images' file.
+func (s *source) take(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
+		return false
+	}
+	data, unmap, err := mapFile(f, st.Size())
+	if err != nil {
+		return false
+	}
+	why, sure := s.check(data)
+	if why != "" {
+		s.refused = fmt.Sprintf("%s is not the %s of the dump: %s", path, s.id.Name, why)
+		unmap()
+		return false
+	}
+	s.data, s.file, s.verified = data, path, sure
+	s.head, _ = parseELFHeader(data)
+	if s.head != nil {
+		s.progs, _ = parseProgs(data, s.head, s.head.phnum)
+		s.secs = sync.OnceValue(func() []elfSection { return parseSections(data, s.head) })
+	} else {
+		s.secs = func() []elfSection { return nil }
+	}
+	s.p.onClose(unmap)
+	return true
+}
+
+// peAt returns the headers of the PE image at an offset of the file, or nil.
+func (s *source) peAt(off uint64) *peHeader {
+	if h, ok := s.pes.Load(off); ok {
+		return h.(*peHeader)
+	}
+	h, err := parsePE(s.data[min(off, uint64(len(s.data))):])
+	if err != nil {
+		h = nil
+	}
+	s.pes.Store(off, h)
+	return h
+}
+
+// check says why data is not the file of the images, or "" when it is or may
+// be; sure is whether an identity says so.
+func (s *source) check(data []byte) (why string, sure bool) {
+	if h, err := parseELFHeader(data); err == nil {
+		progs, _ := parseProgs(data, h, h.phnum)
+		return s.checkELF(data, h, progs)
+	}
+	h, err := parsePE(data)
+	if err != nil {
+		return "it is neither an ELF nor a PE file", false
+	}
+	for _, m := range s.images {
+		if m.Format != "pe" {
+			return "it is a PE file", false
+		}
+		w, ok := m.checkPE(data, h)
+		if w != "" {
+			return w, false
+		}
+		sure = ok || sure
+	}
+	return "", sure
+}
+
+// checkELF compares build-ids where the dump has one. Without, it compares
+// what both hold: which file offsets are mapped where, and the dynamic
+// section, whose sizes and addresses differ from build to build.
+func (s *source) checkELF(data []byte, h *elfHeader, progs []elfProg) (why string, sure bool) {
+	if s.p.Arch.Machine != h.machine {
+		return fmt.Sprintf("it is for %v", h.machine), false
+	}
+	if s.id.BuildID != "" {
+		id := buildID(progs, func(off, n uint64) []byte { return within(data, off, n) }, true)
+		if id != s.id.BuildID {
+			return fmt.Sprintf("its build-id is %s, not %s", cmp.Or(id, "missing"), s.id.BuildID), false
+		}
+		sure = true
+	}
+	for _, m := range s.images {
+		switch {
+		case m.Format == "pe": // an assembly in a bundle
+			if h, err := parsePE(data[min(m.shift, uint64(len(data))):]); m.pe != nil && (err != nil || h.timestamp != m.pe.timestamp || h.imageSize != m.pe.imageSize) {
+				return fmt.Sprintf("it has no assembly %s at offset %#x, where the dump has it", m.ID.Name, m.shift), false
+			}
+		default:
+			if why := m.checkMaps(progs, uint64(len(data))); why != "" {
+				return why, false
+			}
+			if why := m.checkDynamic(data, progs); why != "" {
+				return why, false
+			}
+			if why := m.checkBundle(data, progs); why != "" {
+				return why, false
+			}
+		}
+	}
+	return "", sure
+}
+
+// checkMaps compares where NT_FILE says the file was mapped with where its
+// program headers want it.
+func (m *Image) checkMaps(progs []elfProg, size uint64) string {
+	for _, r := range m.maps {
+		if r.off >= size {
+			return fmt.Sprintf("it ends at %#x; the dump has it mapped from %#x on", size, r.off)
+		}
+		// Between segments that are far apart older loaders leave the file
+		// mapped without access, at whatever offset: such a gap proves nothing.
+		ok, gap := false, true
+		for _, p := range progs {
+			if s := pageSpan(m.bias+p.vaddr, p.memsz); p.typ == elf.PT_LOAD && s.Has(r.Lo) {
+				gap = false
+				ok = ok || p.off&^(pageSize-1) == r.off-uint64(r.Lo-s.Lo)
+			}
+		}
+		if !ok && !gap {
+			return fmt.Sprintf("it would not be mapped at %v from offset %#x, as the dump has it", r.Lo, r.off)
+		}
+	}
+	return ""
+}
+
+// checkDynamic compares the dynamic section with the dump's. The loader adds
+// the bias to some entries, and fills in DT_DEBUG.
+func (m *Image) checkDynamic(data []byte, progs []elfProg) string {
+	const dtDebug = 21
+	for _, p := range progs {
+		if p.typ != elf.PT_DYNAMIC {
+			continue
+		}
+		at := arch.Addr(m.bias + p.vaddr)
+		if m.dynAt != 0 && m.dynAt != at {
+			return fmt.Sprintf("its dynamic section would lie at %v, not %v", at, m.dynAt)
+		}
+		b := m.mem.dumped(at)
+		f := within(data, p.off, min(p.filesz, uint64(len(b))))
+		for i := 0; i+16 <= len(f); i += 16 {
+			tag, v, w := le64(f[i:]), le64(f[i+8:]), le64(b[i+8:])
+			if tag != le64(b[i:]) || tag != dtDebug && v != w && v+m.bias != w {
+				return fmt.Sprintf("its dynamic section differs from the dump's at %v", at+arch.Addr(i))
+			}
+			if tag == 0 {
+				break
+			}
+		}
+	}
+	return ""
+}
+
+// checkPE compares timestamp and size of the image where the dump has its
+// header. Without (gcore's dumps hold no header page of a PE image), it
+// compares the file's size, where sections are mapped, and the RUNTIME_FUNCTIONs
+// that both hold.
+func (m *Image) checkPE(data []byte, h *peHeader) (why string, sure bool) {
+	if !h.knownPE(m.arch) {
+		return fmt.Sprintf("it is for machine %#x", h.machine), false
+	}
+	if m.ID.Timestamp != 0 || m.ID.Size != 0 {
+		if h.timestamp != m.ID.Timestamp || h.imageSize != m.ID.Size {
+			return fmt.Sprintf("its timestamp and size are %08X%x, not %08X%x", h.timestamp, h.imageSize, m.ID.Timestamp, m.ID.Size), false
+		}
+		return "", true
+	}
+	if m.Flat {
+		if want, got := uint64(m.span.Hi-m.span.Lo), uint64(pageSpan(0, uint64(len(data))).Hi); want != got {
+			return fmt.Sprintf("it has %#x bytes in pages, and %#x were mapped", got, want), false
+		}
+		return "", false
+	}
+	for _, r := range m.maps {
+		ok := r.Lo == m.span.Lo && r.off == m.shift&^(pageSize-1)
+		for i := range h.sections {
+			s := &h.sections[i]
+			at := pageSpan(m.bias+uint64(s.va), uint64(max(s.vsize, s.rawSize)))
+			ok = ok || at.Has(r.Lo) && r.off-uint64(r.Lo-at.Lo) == (m.shift+uint64(s.rawOff))&^(pageSize-1)
+		}
+		if !ok {
+			return fmt.Sprintf("none of its sections would be mapped at %v from offset %#x, as the dump has it", r.Lo, r.off), false
+		}
+	}
+	if d, ok := h.dir(peExceptions); ok {
+		if off, n, ok := h.fileOff(d.rva); ok {
+			b := m.mem.dumped(arch.Addr(m.bias + uint64(d.rva)))
+			k := min(uint64(len(b)), uint64(d.size), uint64(n), 1<<16)
+			if f := within(data, m.shift+uint64(off), k); f == nil || string(f) != string(b[:k]) {
+				return "its table of functions differs from the dump's", false
+			}
+		}
+	}
+	return "", false
+}
+
+// buildID returns the NT_GNU_BUILD_ID in hex, or "". read gives n bytes at a
+// file offset (inFile) or a link address.
+func buildID(progs []elfProg, read func(at, n uint64) []byte, inFile bool) (id string) {
+	const ntGNUBuildID = 3
+	for _, p := range progs {
+		if p.typ != elf.PT_NOTE || p.filesz > 1<<16 {
+			continue
+		}
+		at := p.vaddr
+		if inFile {
+			at = p.off
+		}
+		eachNote(read(at, p.filesz), 0, func(n note) bool {
+			if n.name == "GNU" && n.typ == ntGNUBuildID && len(n.desc) > 0 && len(n.desc) <= 64 {
+				id = hex.EncodeToString(n.desc)
+			}
+			return id == ""
+		})
+		if id != "" {
+			return id
+		}
+	}
+	return ""
+}

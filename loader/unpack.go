@@ -1,0 +1,149 @@
+package loader
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// A packing is a compression a dump can come in.
+type packing struct {
+	name   string
+	magic  string
+	reader func(io.Reader) (io.Reader, func(), error)
+}
+
+var packings = []packing{
+	{"zstd", "\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, func(), error) {
+		// Large dumps are packed with zstd --long=31, whose window of 2 GiB
+		// most decoders refuse. The decoder reserves the window a frame
+		// claims, but the pages cost memory only as they are written to.
+		d, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(1<<31),
+			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, nil, err
+		}
+		return d, d.Close, nil
+	}},
+	{"gzip", "\x1f\x8b", func(r io.Reader) (io.Reader, func(), error) {
+		g, err := gzip.NewReader(r)
+		return g, func() {}, err
+	}},
+}
+
+// mapDump maps the dump at path, unpacking it if need be.
+func mapDump(path string, limit int64) (data []byte, closer func() error, err error) {
+	f := os.Stdin
+	if path != "-" {
+		if f, err = os.Open(path); err != nil {
+			return nil, nil, err
+		}
+		defer f.Close()
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if st.IsDir() {
+		return nil, nil, fmt.Errorf("%s: is a folder, not a dump", path)
+	}
+	in := bufio.NewReaderSize(f, 1<<16)
+	if st.Mode().IsRegular() {
+		// Standard input may be a file too, read from its start only.
+		var head [4]byte
+		n, _ := f.ReadAt(head[:], 0)
+		if packingOf(head[:n]) == nil {
+			return mapFile(f, st.Size())
+		}
+	}
+	head, err := in.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var src io.Reader = in
+	if k := packingOf(head); k != nil {
+		r, done, err := k.reader(in)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %s: %w", path, k.name, err)
+		}
+		defer done()
+		src = r
+	}
+	return unpack(path, src, limit)
+}
+
+func packingOf(head []byte) *packing {
+	for i := range packings {
+		if bytes.HasPrefix(head, []byte(packings[i].magic)) {
+			return &packings[i]
+		}
+	}
+	return nil
+}
+
+// unpack copies src to a temporary file that has no name, and maps it. A cut
+// or damaged stream gives what came before the damage: the format's reader
+// then warns that the dump is cut.
+func unpack(path string, src io.Reader, limit int64) ([]byte, func() error, error) {
+	tmp, err := os.CreateTemp("", "seam-*.core")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer tmp.Close()
+	// A name is needed where an open file cannot be removed; there it goes on Close.
+	gone := os.Remove(tmp.Name()) == nil
+	remove := func() {
+		if !gone {
+			os.Remove(tmp.Name())
+		}
+	}
+	n, err := copySparse(tmp, io.LimitReader(src, limit+1))
+	if err == nil && n > limit {
+		err = fmt.Errorf("unpacks to more than %d bytes", limit)
+		n = 0
+	}
+	if err != nil && n == 0 {
+		remove()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	data, unmap, err := mapFile(tmp, n)
+	if err != nil {
+		remove()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, func() error { err := unmap(); remove(); return err }, nil
+}
+
+// copySparse copies src to f, leaving holes where it is zero: dumps of
+// processes that reserve much are mostly holes.
+func copySparse(f *os.File, src io.Reader) (n int64, err error) {
+	buf := make([]byte, 1<<16)
+	var zero [1 << 16]byte
+	for {
+		k, rerr := io.ReadFull(src, buf)
+		if k > 0 && !bytes.Equal(buf[:k], zero[:k]) {
+			if _, err := f.WriteAt(buf[:k], n); err != nil {
+				return 0, err
+			}
+		}
+		n += int64(k)
+		if rerr != nil {
+			if terr := f.Truncate(n); terr != nil {
+				return 0, terr
+			}
+			if rerr == io.EOF || rerr == io.ErrUnexpectedEOF && k < len(buf) {
+				// ReadFull says the same at a clean end within a block; a
+				// decoder's own complaint of a cut stream reads alike, and is
+				// as good as an end for us.
+				return n, nil
+			}
+			return n, rerr
+		}
+	}
+}
