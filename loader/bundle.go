@@ -100,6 +100,9 @@ func bundleString(r *bin.Reader) string {
 	return string(r.Bytes(int(n)))
 }
 
+// unnamed is the name of an assembly in a bundle until nameBundled knows better.
+const unnamed = "?"
+
 // nameBundled gives the assemblies of a single-file program their names: the
 // ones that createdump wrote into NT_FILE, for both mappings of an assembly,
 // and the manifest's, for which the program's file is looked for at once.
@@ -112,10 +115,10 @@ func (g *imageList) nameBundled() {
 			continue
 		}
 		host = m.src
-		if m.ID.Name != "?" {
+		if m.ID.Name != unnamed {
 			names[m.shift] = m.ID.Name
 		}
-		missing = missing || m.pe == nil || m.ID.Name == "?"
+		missing = missing || m.pe == nil || m.ID.Name == unnamed
 	}
 	if host == nil {
 		return
@@ -143,13 +146,17 @@ func (g *imageList) nameBundled() {
 			names[m.shift] = baseName(files[i].name)
 		}
 	}
+	kept := g.c.p.Images[:0]
 	for _, m := range g.c.p.Images {
 		if m.src == host && m.Format == "pe" {
-			if n := names[m.shift]; n != "" {
-				m.ID.Name = n
+			m.ID.Name = names[m.shift]
+			if m.ID.Name == "" && m.pe == nil && files != nil {
+				continue // a lone section of an assembly, mapped for itself
 			}
 		}
+		kept = append(kept, m)
 	}
+	g.c.p.Images = kept
 }
 
 // bundled reports whether the image lies in the file of another.

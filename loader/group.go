@@ -32,7 +32,7 @@ func (b *grouper) group() {
 			if m.Format == "pe" && b.exec {
 				m.ID.Name = b.names[b.maps[i].off]
 				if m.ID.Name == "" {
-					m.ID.Name = "?" // until the bundle's manifest tells
+					m.ID.Name = unnamed
 				}
 			}
 			b.g.add(m)
