@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"os"
@@ -11,13 +12,14 @@ import (
 	"github.com/seamwalk/seam/arch"
 )
 
-// An elfImage serves an ELF file as an Image and its Memory, at bias 0.
+// An elfImage serves an ELF file as an Image and its Memory.
 type elfImage struct {
 	path string
 	file *elf.File
 	arch *arch.Arch
 	segs []segment
 	span arch.Span
+	bias uint64
 }
 
 type segment struct {
@@ -42,14 +44,15 @@ func (m *elfImage) Word(a arch.Addr) (uint64, bool) {
 }
 
 func (m *elfImage) Span() arch.Span { return m.span }
-func (m *elfImage) Bias() uint64    { return 0 }
+func (m *elfImage) Bias() uint64    { return m.bias }
 
 func (m *elfImage) Table(name string) (arch.Span, bool) {
 	s := m.file.Section(name)
 	if s == nil || s.Addr == 0 || s.Type == elf.SHT_NOBITS {
 		return arch.Span{}, false
 	}
-	return arch.Span{Lo: arch.Addr(s.Addr), Hi: arch.Addr(s.Addr + s.Size)}, true
+	lo := arch.Addr(s.Addr + m.bias)
+	return arch.Span{Lo: lo, Hi: lo + arch.Addr(s.Size)}, true
 }
 
 func (m *elfImage) Section(name string) []byte {
@@ -62,12 +65,21 @@ func (m *elfImage) Section(name string) []byte {
 
 func openELF(t testing.TB, path string) *elfImage {
 	t.Helper()
-	f, err := elf.Open(path)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { f.Close() })
-	m := &elfImage{path: path, file: f, arch: arch.ByMachine(f.Machine), span: arch.Span{Lo: ^arch.Addr(0)}}
+	return readELF(t, path, b, 0)
+}
+
+// readELF takes the file b as mapped with a bias.
+func readELF(t testing.TB, path string, b []byte, bias uint64) *elfImage {
+	t.Helper()
+	f, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	m := &elfImage{path: path, file: f, arch: arch.ByMachine(f.Machine), span: arch.Span{Lo: ^arch.Addr(0)}, bias: bias}
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_LOAD {
 			continue
@@ -76,9 +88,10 @@ func openELF(t testing.TB, path string) *elfImage {
 		if _, err := p.ReadAt(b, 0); err != nil {
 			t.Fatal(err)
 		}
-		m.segs = append(m.segs, segment{arch.Addr(p.Vaddr), b})
-		m.span.Lo = min(m.span.Lo, arch.Addr(p.Vaddr))
-		m.span.Hi = max(m.span.Hi, arch.Addr(p.Vaddr+p.Memsz))
+		at := arch.Addr(p.Vaddr + bias)
+		m.segs = append(m.segs, segment{at, b})
+		m.span.Lo = min(m.span.Lo, at)
+		m.span.Hi = max(m.span.Hi, at+arch.Addr(p.Memsz))
 	}
 	return m
 }
@@ -105,7 +118,7 @@ func libc(t testing.TB) string {
 	return ""
 }
 
-// corpusImage returns an image file of the corpus, by name, or "".
+// extraImages are more files to compare: patterns in SEAM_UNWIND_ELF.
 func extraImages() []string {
 	var list []string
 	for _, p := range strings.Fields(os.Getenv("SEAM_UNWIND_ELF")) {

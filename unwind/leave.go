@@ -116,7 +116,36 @@ func (t *cfi) rule(d *fde, w *row, r *arch.Rule) bool {
 			return false
 		}
 	}
+	t.raise(r)
 	return true
+}
+
+// raise corrects a rule whose CFA is not the caller's stack pointer, though
+// nothing says so: the return address lies at the CFA or above, where the
+// stack is the caller's. glibc's _dl_runtime_resolve for ARM64 has such rules
+// (seen in 2.36): the PLT entry pushed x16 and x30 before jumping to it, and its
+// information counts from there. The push was of whole units of 16 bytes, as
+// the stack pointer of that CPU is aligned so.
+func (t *cfi) raise(r *arch.Rule) {
+	if r.Base != t.arch.SP || r.Signal || t.arch.LR == arch.NoReg {
+		return
+	}
+	by := int32(-1)
+	for _, sl := range r.Saved[:r.N] {
+		switch {
+		case sl.Reg == t.arch.SP:
+			return
+		case sl.Reg == t.arch.PC && sl.Off >= 0 && sl.Off < 1024:
+			by = (sl.Off + int32(t.arch.Word) + 15) &^ 15
+		}
+	}
+	if by < 0 {
+		return
+	}
+	r.Offset += by
+	for i := range r.Saved[:r.N] {
+		r.Saved[i].Off -= by
+	}
 }
 
 func fits(off int64) bool { return off >= math.MinInt32 && off <= math.MaxInt32 }

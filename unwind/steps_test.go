@@ -1,0 +1,221 @@
+package unwind
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// corpus returns the folder of recorded cases, which is no part of the
+// repository.
+func corpus(t testing.TB) string {
+	dir := os.Getenv("SEAM_CORPUS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared", "corpus")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("no recorded cases")
+	}
+	return dir
+}
+
+func unzstd(t testing.TB, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(1<<31))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	var b strings.Builder
+	if _, err := z.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	return []byte(b.String())
+}
+
+// A space is memory made of a stack and images.
+type space struct {
+	lo     arch.Addr
+	stack  []byte
+	images []*elfImage
+}
+
+func (m *space) View(a arch.Addr, n int) []byte {
+	if off := a - m.lo; a >= m.lo && off < arch.Addr(len(m.stack)) {
+		if n > len(m.stack)-int(off) {
+			return nil
+		}
+		return m.stack[off : int(off)+n]
+	}
+	for _, i := range m.images {
+		if i.span.Has(a) {
+			return i.View(a, n)
+		}
+	}
+	return nil
+}
+
+func (m *space) Word(a arch.Addr) (uint64, bool) {
+	if b := m.View(a, 8); b != nil {
+		return binary.LittleEndian.Uint64(b), true
+	}
+	return 0, false
+}
+
+// Real programs were single-stepped, with a shadow stack kept by their calls
+// and returns. At every instruction our stack must be that one.
+func TestEveryInstruction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 90 MB of states")
+	}
+	dir := filepath.Join(corpus(t), "steps-arm64")
+	list, _ := filepath.Glob(filepath.Join(dir, "*.steps.zst"))
+	for _, path := range list {
+		name := strings.TrimSuffix(filepath.Base(path), ".steps.zst")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			walkSteps(t, dir, name)
+		})
+	}
+}
+
+func mapImages(t *testing.T, dir, name string) (list []*elfImage) {
+	maps, err := os.ReadFile(filepath.Join(dir, name+".maps"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, l := range strings.Split(strings.TrimSpace(string(maps)), "\n") {
+		f := strings.Fields(l)
+		if len(f) < 5 || seen[f[4]] {
+			continue
+		}
+		seen[f[4]] = true
+		var lo uint64
+		fmt.Sscanf(f[0], "%x", &lo)
+		found, _ := filepath.Glob(filepath.Join(dir, "..", "images", "elf", "*", filepath.Base(f[4])+".zst"))
+		if len(found) == 0 {
+			found, _ = filepath.Glob(filepath.Join(dir, "..", "images", "elf", "*", filepath.Base(f[4])+".so*.zst"))
+		}
+		for _, p := range found {
+			b := unzstd(t, p)
+			if m := readELF(t, p, b, 0); m.arch == arch.ARM64 {
+				list = append(list, readELF(t, p, b, lo-uint64(m.span.Lo)&^0xfff))
+				break
+			}
+		}
+	}
+	return list
+}
+
+func walkSteps(t *testing.T, dir, name string) {
+	images := mapImages(t, dir, name)
+	b := unzstd(t, filepath.Join(dir, name+".steps.zst"))
+	if string(b[:8]) != "A64STEP1" {
+		t.Fatal("not a stream of steps")
+	}
+	o := 8
+	u64 := func() uint64 { o += 8; return binary.LittleEndian.Uint64(b[o-8:]) }
+	u16 := func() int { o += 2; return int(binary.LittleEndian.Uint16(b[o-2:])) }
+	_, lo, hi, ra0, cfa0, _ := u64(), u64(), u64(), u64(), u64(), u64()
+	m := &space{lo: arch.Addr(lo), stack: make([]byte, hi-lo), images: images}
+	o += copy(m.stack[hi-lo-18432:], b[o:o+18432])
+
+	list := make([]Image, len(images))
+	for i := range images {
+		list[i] = images[i]
+	}
+	w := New(arch.ARM64, m, list, nil).NewWalker()
+
+	type entry struct {
+		ra, cfa uint64
+		saved   [11]uint64 // x19 to x29 when the call was made
+	}
+	truth := []entry{{ra: ra0, cfa: cfa0}}
+	var last [11]uint64
+	states, bad := 0, map[string]int{}
+	for o < len(b) {
+		tag := b[o]
+		o++
+		var push entry
+		if tag&1 != 0 {
+			push = entry{u64(), u64(), last}
+		}
+		if tag&2 != 0 {
+			truth = truth[:len(truth)-u16()]
+		}
+		if tag&1 != 0 {
+			truth = append(truth, push)
+		}
+		var r arch.Regs
+		r.Set(arch.ARM64.PC, u64())
+		r.Set(arch.ARM64.SP, u64())
+		r.Set(29, u64())
+		r.Set(30, u64())
+		for i := arch.Reg(19); i <= 28; i++ {
+			r.Set(i, u64())
+		}
+		for i := range last {
+			last[i], _ = r.Get(arch.Reg(19 + i))
+		}
+		for range u16() {
+			a, v := u64(), u64()
+			binary.LittleEndian.PutUint64(m.stack[a-lo:], v)
+		}
+		if tag&4 != 0 {
+			continue
+		}
+		states++
+		pc, _ := r.Get(arch.ARM64.PC)
+		where := fmt.Sprintf("%#x", pc)
+		for _, i := range images {
+			if i.span.Has(arch.Addr(pc)) {
+				where = fmt.Sprintf("%s+%#x", filepath.Base(i.path), pc-i.bias)
+			}
+		}
+		ok := w.Start(&r, true, nil)
+		for i, e := range slices.Backward(truth) {
+			if ok = ok && w.Next(); !ok {
+				bad[fmt.Sprintf("%s: %v at depth %d", where, w.Stop().Reason, len(truth)-1-i)]++
+				break
+			}
+			f := w.Frame()
+			if uint64(f.PC.Addr) != e.ra || uint64(f.SP) != e.cfa {
+				bad[fmt.Sprintf("%s: wrong frame %d by %v", where, len(truth)-1-i, f.By)]++
+				break
+			}
+			if i == 0 {
+				break // the call before the recording's start
+			}
+			for j, v := range e.saved {
+				if got, known := w.Regs().Get(arch.Reg(19 + j)); !known || got != v {
+					bad[fmt.Sprintf("%s: x%d of frame %d by %v", where, 19+j, len(truth)-1-i, f.By)]++
+				}
+			}
+		}
+	}
+	n := 0
+	var text []string
+	for k, v := range bad {
+		n += v
+		text = append(text, fmt.Sprintf("%s (%d times)", k, v))
+	}
+	slices.Sort(text)
+	t.Logf("%d states, %d wrong", states, n)
+	if n > 0 {
+		t.Errorf("%s", strings.Join(text[:min(len(text), 40)], "\n"))
+	}
+}
