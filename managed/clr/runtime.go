@@ -31,6 +31,7 @@ type Runtime struct {
 	ranges       arch.Addr            // the RangeSectionMap
 	nibbles      nibbleVersion
 	stubLast     uint64 // a code header of at most this is a stub's kind
+	names        names
 }
 
 // descriptorSymbol is exported by every CoreCLR of .NET 9 and later: from
@@ -127,7 +128,9 @@ func (r *Runtime) layouts() error {
 			r.frameKinds[id] = FrameKind(k)
 		}
 	}
-	return nil
+	var err error
+	r.names, err = newNames(r)
+	return err
 }
 
 // The descriptor's structure, 64-bit (docs/design/datacontracts/contract-descriptor.md).
@@ -143,7 +146,7 @@ const (
 // descriptor reads the contract descriptor; nil and no error if the image has
 // none, or if neither the dump nor a file has its bytes.
 func (r *Runtime) descriptor() (*contract, error) {
-	at, ok := arch.Addr(0), false
+	at, _, ok := r.Image.Lookup(descriptorSymbol)
 	if !ok {
 		return nil, nil
 	}
@@ -182,6 +185,9 @@ func (r *Runtime) descriptor() (*contract, error) {
 func (r *Runtime) linked(a arch.Addr, n int) []byte {
 	if b := r.mem.View(a, n); b != nil {
 		return b
+	}
+	if img := r.proc.ImageAt(a); img != nil {
+		return img.FileView(a, n)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func (s source) Unwind(st *unwind.Step) unwind.Outcome {
 		return unwind.NoInfo
 	}
 	if missing != 0 && c.Body.Lo == 0 {
-		st.Why = unwind.Stop{Reason: unwind.MemoryMissing, At: missing}
+		st.Why = unwind.Stop{Reason: unwind.InfoMissing, At: missing}
 		return unwind.Broken
 	}
 	q := arch.PEQuery{Mem: st.Mem, Base: c.Base, PC: st.PC,
@@ -28,7 +28,7 @@ func (s source) Unwind(st *unwind.Step) unwind.Outcome {
 	st.Rule = arch.Rule{}
 	switch res := st.Arch.PE.Rule(&q, &st.Rule); res.Status {
 	case arch.PEMissing:
-		st.Why = unwind.Stop{Reason: unwind.MemoryMissing, At: res.At}
+		st.Why = unwind.Stop{Reason: unwind.InfoMissing, At: res.At}
 		return unwind.Broken
 	case arch.PEBad:
 		st.Why = unwind.Stop{Reason: unwind.BadInfo, At: res.At}
