@@ -8,7 +8,7 @@ import (
 // openKept takes the symbols that a trimmed dump carries: those that the dump
 // it was cut from needed, so that there is nothing to look for elsewhere.
 func openKept(_ *Symbolizer, img *loader.Image) *table {
-	kept := keptSymbols(img)
+	kept := img.KeptSymbols()
 	if kept == nil {
 		return nil
 	}

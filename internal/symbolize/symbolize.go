@@ -104,20 +104,20 @@ func (s *Symbolizer) Native(pc arch.PC) (*loader.Image, Name) {
 // Used returns the symbols that gave names so far, by image and address: what
 // a trimmed dump must keep to give the same names. Their sizes say how far they
 // reach, those of symbols that have none in their table included.
-func (s *Symbolizer) Used() map[*loader.Image][]Symbol {
+func (s *Symbolizer) Used() map[*loader.Image][]loader.Symbol {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	used := make(map[*loader.Image][]Symbol, len(s.images))
+	used := make(map[*loader.Image][]loader.Symbol, len(s.images))
 	for img, y := range s.images {
 		y.mu.RLock()
-		list := []Symbol{} // not nil: nothing named is an answer too
+		list := []loader.Symbol{} // not nil: nothing named is an answer too
 		for _, a := range y.named {
 			if a.symbol != "" {
-				list = append(list, Symbol{At: a.start, Size: a.size, Name: a.symbol})
+				list = append(list, loader.Symbol{At: a.start, Size: a.size, Name: a.symbol})
 			}
 		}
 		y.mu.RUnlock()
-		slices.SortFunc(list, func(a, b Symbol) int {
+		slices.SortFunc(list, func(a, b loader.Symbol) int {
 			if a.At != b.At {
 				return int(min(max(int64(a.At-b.At), -1), 1))
 			}

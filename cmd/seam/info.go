@@ -1,0 +1,45 @@
+package main
+
+import (
+	"github.com/seamwalk/seam/internal/report"
+	"github.com/spf13/cobra"
+)
+
+func newInfo() *cobra.Command {
+	var f shared
+	cmd := &cobra.Command{
+		Use:   "info DUMP",
+		Short: "What a dump holds, and what is missing",
+		Long: `Info shows what a dump holds: the process and what ended it, its threads, the
+images that were mapped with their identity (build id, or timestamp and size) and
+where their bytes come from, and the runtimes in it.
+
+Bytes of an image come from the dump, from a file of the same identity, or from
+nowhere (none): then its frames can be left only by guessing.`,
+		Example: `  seam info core.1234
+  seam info core.1234 --format json | jq -r '.images[] | select(.bytes == "none") | .name'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			style, err := f.style(cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			d, err := f.open(args[0], false)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			info := &report.Info{Head: d.build.Head(), Tail: d.build.Tail()}
+			for _, t := range d.selected {
+				info.Threads = append(info.Threads, d.build.Thread(t))
+			}
+			w := buffered(cmd)
+			if err := report.WriteInfo(w, f.format, style, info); err != nil {
+				return misuse("--format: %v", err)
+			}
+			return w.Flush()
+		},
+	}
+	f.register(cmd, "text", "json")
+	return cmd
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/seamwalk/seam/internal/report"
+	"github.com/spf13/cobra"
+)
+
+func newStacks() *cobra.Command {
+	var f shared
+	fold := false
+	cmd := &cobra.Command{
+		Use:   "stacks DUMP",
+		Short: "Every thread's whole stack, native and managed",
+		Long: `Stacks shows the whole stack of every thread, native and managed frames in one
+list, from the leaf to the root. The last line of each stack says why it ended.
+
+Where the way from a frame to its caller is lost, a line says so and why, and the
+stack goes on from what the runtime itself noted on it. At the end stands what is
+missing, and which files would supply it.
+
+With -v each frame has its stack pointer, and how it was found:
+  context         the registers that the thread stopped with
+  eh_frame        the unwind information of an ELF file
+  debug_frame     the same, in its debug information
+  pdata           the unwind information of a PE file
+  codes           the unwind information of JIT-compiled or ReadyToRun code
+  prologue        by following the instructions of code without any
+  frame_pointer   the saved frame pointer
+  explicit_frame  a Frame that the runtime left on the stack
+  scan            what looks like a return address on the stack`,
+		Example: `  seam stacks core.1234
+  seam stacks core.1234 --thread 1240 -v
+  seam stacks core.1234 --format json | jq '.threads[] | select(.crashed)'
+  seam stacks core.1234 --images ./app --strict > /dev/null`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			style, err := f.style(cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			style.Fold = fold
+			w := buffered(cmd)
+			out, err := report.New(w, f.format, style)
+			if err != nil {
+				return misuse("--format: %v", err)
+			}
+			d, err := f.open(args[0], false)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			if err := f.write(d, out); err != nil && !errors.Is(err, errStrict) {
+				return err
+			} else if err := errors.Join(w.Flush(), err); err != nil {
+				return err
+			}
+			return nil
+		},
+	}
+	f.register(cmd, report.Formats()...)
+	cmd.Flags().BoolVar(&fold, "fold", false, "show runs of the same frames once (text)")
+	return cmd
+}
+
+// write writes the stacks of the selected threads to out.
+func (f *shared) write(d *dump, out report.Output) error {
+	if err := out.Begin(d.build.Head()); err != nil {
+		return err
+	}
+	strict := f.walk(d, out.Thread)
+	if strict != nil && !errors.Is(strict, errStrict) {
+		return strict
+	}
+	return errors.Join(out.End(d.build.Tail()), strict)
+}

@@ -1,0 +1,321 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/symbolize"
+	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/unwind"
+)
+
+// A Builder makes the values of this package from a session. It is safe for
+// concurrent use.
+type Builder struct {
+	s    *managed.Session
+	syms *symbolize.Symbolizer // nil: no native names
+
+	mu      sync.RWMutex
+	methods map[methodKey]*described
+	needs   map[*loader.Image]*Missing
+	counts  Counts
+}
+
+type methodKey struct {
+	rt *clr.Runtime
+	md arch.Addr
+}
+
+// described is what is told of a method, worked out once.
+type described struct {
+	m        clr.Method
+	function string
+	module   string
+}
+
+// NewBuilder returns a builder for s. Without a symbolizer native frames have
+// no names.
+func NewBuilder(s *managed.Session, syms *symbolize.Symbolizer) *Builder {
+	return &Builder{s: s, syms: syms, methods: map[methodKey]*described{}, needs: map[*loader.Image]*Missing{}}
+}
+
+// Head describes the dump.
+func (b *Builder) Head() *Head {
+	p := b.s.Process
+	h := &Head{Dump: Dump{Path: p.Path, Format: p.Format, OS: p.OS, Arch: p.Arch.Name, PID: p.PID}}
+	if c := p.Crash; c != nil {
+		h.Dump.Crash = &Crash{TID: c.Thread, Signal: c.Signal, Code: c.Code, Address: c.Address, HasAddr: c.HasAddr}
+	}
+	for _, rt := range b.s.Runtimes {
+		h.Runtimes = append(h.Runtimes, Runtime{Kind: "coreclr", Version: rt.Version, Image: rt.Image.ID.Name, How: rt.How})
+	}
+	h.Images = make([]Image, len(p.Images))
+	for i, m := range p.Images {
+		h.Images[i] = Image{Name: m.ID.Name, Path: m.Path, ID: imageID(m), Span: m.Span(), Bytes: m.Bytes()}
+	}
+	return h
+}
+
+// imageID spells the identity of an image: the build id of ELF; for PE what
+// symbol servers use as the folder's name, else the module version id.
+func imageID(m *loader.Image) string {
+	switch id := &m.ID; {
+	case id.BuildID != "":
+		return id.BuildID
+	case id.Timestamp != 0 || id.Size != 0:
+		return fmt.Sprintf("%08X%x", id.Timestamp, id.Size)
+	default:
+		return id.MVID
+	}
+}
+
+// Thread describes a thread without its stack.
+func (b *Builder) Thread(t *loader.Thread) Thread {
+	out := Thread{TID: t.ID, Name: t.Name}
+	if c := b.s.Process.Crash; c != nil {
+		out.Crashed = c.Thread == t.ID
+	}
+	m, rt := b.s.Thread(t.ID)
+	if m == nil {
+		return out
+	}
+	out.Managed, out.ManagedID, out.Cooperative = true, m.ID, m.Cooperative
+	if e := rt.InFlight(m); e != nil {
+		out.Exception = &Exception{Type: e.Type, Message: e.Message, Address: e.Address}
+	}
+	return out
+}
+
+// Stack describes a thread and the stack that was walked of it.
+func (b *Builder) Stack(t *loader.Thread, frames []managed.Frame, stop unwind.Stop) *Thread {
+	out := b.Thread(t)
+	out.Frames = make([]Frame, len(frames))
+	c := Counts{Threads: 1, Frames: len(frames)}
+	for i := range frames {
+		f, o := &frames[i], &out.Frames[i]
+		switch o.Kind = f.Kind.String(); f.Kind {
+		case managed.Gap:
+			c.Frames--
+			c.Gap++
+			o.Why = f.Why.Reason.String() + ": " + b.because(f.Why)
+			b.need(f.Why)
+			continue
+		case managed.Managed:
+			c.Managed++
+			b.managedFrame(o, f)
+		default:
+			b.nativeFrame(o, f)
+		}
+		o.PC, o.SP, o.By = f.PC, f.SP, f.By.String()
+		if o.Function == "" {
+			c.Unnamed++
+		}
+	}
+	out.Stop = Stop{Reason: stop.Reason.String(), PC: stop.PC, At: stop.At, Complete: stop.Reason.Complete(), Text: b.because(stop)}
+	if out.Stop.Complete {
+		c.Complete++
+	} else {
+		b.need(stop)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts.add(c)
+	return &out
+}
+
+func (c *Counts) add(d Counts) {
+	c.Threads += d.Threads
+	c.Complete += d.Complete
+	c.Frames += d.Frames
+	c.Managed += d.Managed
+	c.Unnamed += d.Unnamed
+	c.Gap += d.Gap
+}
+
+func (b *Builder) nativeFrame(o *Frame, f *managed.Frame) {
+	if f.Code.Kind == clr.Stub {
+		// A stub the runtime made has no symbol; what it is for is the name.
+		o.Function = f.Code.Stub.String()
+		if start := f.Code.Start; start != 0 && f.PC.Addr >= start {
+			o.Offset = uint64(f.PC.Addr - start)
+		}
+		return
+	}
+	var img *loader.Image
+	if b.syms == nil {
+		img = b.s.Process.ImageAt(f.PC.Lookup())
+	} else {
+		var n symbolize.Name
+		img, n = b.syms.Native(f.PC)
+		o.Function, o.Symbol, o.Offset = n.Function, n.Symbol, n.Offset
+		if img != nil && n.Function == "" {
+			b.unnamed(img)
+		}
+	}
+	if img != nil {
+		o.Module = img.ID.Name
+	}
+}
+
+func (b *Builder) managedFrame(o *Frame, f *managed.Frame) {
+	o.Method = &Method{ID: f.Code.Method, Funclet: f.Code.Funclet, Code: f.Code.Kind.String(), ILOffset: -1}
+	if il, ok := f.Runtime.ILOffset(f.Code, f.PC); ok {
+		o.Method.ILOffset = int64(il)
+	}
+	if start := f.Code.Start; f.PC.Addr >= start {
+		o.Offset = uint64(f.PC.Addr - start)
+	}
+	img := b.s.Process.ImageAt(f.PC.Lookup())
+	if f.Code.Method == 0 {
+		if img != nil {
+			o.Module = img.ID.Name
+			b.unnamed(img)
+		}
+		return
+	}
+	d := b.describe(f.Runtime, f.Code.Method)
+	o.Function, o.Module = d.function, d.module
+	o.Method.Name, o.Method.Token = d.m.Name, d.m.Token
+	if d.m.ILStub {
+		o.Method.Code = "stub"
+	}
+	if o.Module == "" && img != nil {
+		o.Module = img.ID.Name
+	}
+	if o.Function == "" {
+		if def := b.imageNamed(d.m.Module); def != nil {
+			img = def // the image that holds the name, not the one that holds the code
+		}
+		if img != nil {
+			b.unnamed(img)
+		}
+	}
+}
+
+// describe names a method, once.
+func (b *Builder) describe(rt *clr.Runtime, md arch.Addr) *described {
+	k := methodKey{rt, md}
+	b.mu.RLock()
+	d := b.methods[k]
+	b.mu.RUnlock()
+	if d != nil {
+		return d
+	}
+	d = &described{}
+	// What could not be read is missing from the method; that is all there is
+	// to show.
+	d.m, _ = rt.Describe(md)
+	d.function, d.module = symbolize.Managed(&d.m), baseName(d.m.Module)
+	b.mu.Lock()
+	b.methods[k] = d
+	b.mu.Unlock()
+	return d
+}
+
+// baseName returns the last part of a path of any system.
+func baseName(p string) string {
+	if n := strings.LastIndexByte(p, '\\'); n >= 0 {
+		p = p[n+1:]
+	}
+	if p == "" {
+		return ""
+	}
+	return path.Base(p)
+}
+
+func (b *Builder) imageNamed(file string) *loader.Image {
+	if file == "" {
+		return nil
+	}
+	for _, m := range b.s.Process.Images {
+		if m.Path == file || m.ID.Name == file {
+			return m
+		}
+	}
+	return nil
+}
+
+// unnamed notes that an image would have had a name.
+func (b *Builder) unnamed(img *loader.Image) { b.note(img).Unnamed++; b.mu.Unlock() }
+
+// need notes which image would have let a walk go on.
+func (b *Builder) need(s unwind.Stop) {
+	if img := b.blame(s); img != nil {
+		b.note(img).Stops++
+		b.mu.Unlock()
+	}
+}
+
+// note returns what is noted of img, with b locked.
+func (b *Builder) note(img *loader.Image) *Missing {
+	b.mu.Lock()
+	m := b.needs[img]
+	if m == nil {
+		m = &Missing{Name: img.ID.Name, ID: imageID(img)}
+		b.needs[img] = m
+	}
+	return m
+}
+
+// blame returns the image that a stop or gap has to do with: the one that
+// holds what was missing, else the one that the last frame's code lies in.
+func (b *Builder) blame(s unwind.Stop) *loader.Image {
+	if s.At != 0 {
+		if img := b.s.Process.ImageAt(s.At); img != nil {
+			return img
+		}
+	}
+	if s.Reason == unwind.NoRule || s.Reason == unwind.BadInfo {
+		return b.s.Process.ImageAt(s.PC)
+	}
+	return nil
+}
+
+// because says in words why a walk could not go on. It does not say where
+// bytes come from, only which image they belong to, so that a trimmed dump
+// says the same.
+func (b *Builder) because(s unwind.Stop) string {
+	text := s.Reason.Doc()
+	if s.Reason.Complete() || s.Reason == unwind.NotStarted {
+		return text
+	}
+	if s.At != 0 {
+		text += fmt.Sprintf(", at %v", s.At)
+	}
+	if img := b.blame(s); img != nil {
+		text += " in " + img.ID.Name
+		if id := imageID(img); id != "" {
+			text += " (" + id + ")"
+		}
+	}
+	return text
+}
+
+// Tail sums up what was built.
+func (b *Builder) Tail() *Tail {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	t := &Tail{Counts: b.counts}
+	for _, list := range [][]loader.Warning{b.s.Process.Warnings, b.s.Warnings} {
+		for _, w := range list {
+			t.Warnings = append(t.Warnings, Warning{Code: w.Code, Text: w.Text, Offset: w.Off})
+		}
+	}
+	for img, m := range b.needs {
+		// A file that is at hand already has nothing more to give.
+		if img.Bytes() != "file" {
+			t.Missing = append(t.Missing, *m)
+		}
+	}
+	slices.SortFunc(t.Missing, func(x, y Missing) int {
+		return cmp.Or(cmp.Compare(y.Stops, x.Stops), cmp.Compare(y.Unnamed, x.Unnamed), strings.Compare(x.Name, y.Name), strings.Compare(x.ID, y.ID))
+	})
+	return t
+}

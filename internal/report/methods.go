@@ -1,0 +1,72 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/seamwalk/seam/loader"
+)
+
+// methodForms lists the forms that a table of methods can be written in, each
+// by what stands before, for and after the methods.
+var methodForms = []struct {
+	name         string
+	before, last string
+	method       func(b *jsonBuffer, i int, m *loader.Method)
+}{
+	{"text", "", "", methodText},
+	{"json", "{\"schema\": 1,\n \"methods\": [", "]}\n", methodJSON},
+	{"perfmap", "", "", methodPerf},
+}
+
+// WriteMethods writes a table of methods as text, json or perfmap.
+func WriteMethods(w io.Writer, format string, methods []loader.Method) error {
+	for _, form := range methodForms {
+		if form.name != format {
+			continue
+		}
+		b := jsonBuffer{buf: []byte(form.before)}
+		for i := range methods {
+			form.method(&b, i, &methods[i])
+			if len(b.buf) > 1<<15 {
+				if _, err := w.Write(b.buf); err != nil {
+					return err
+				}
+				b.buf = b.buf[:0]
+			}
+		}
+		b.raw(form.last)
+		_, err := w.Write(b.buf)
+		return err
+	}
+	return fmt.Errorf("no format %q; there are text, json, perfmap", format)
+}
+
+func methodText(b *jsonBuffer, _ int, m *loader.Method) {
+	b.buf = fmt.Appendf(b.buf, "%#016x  %7d  %-7s  %-7s  %s\n", uint64(m.Code.Lo), uint64(m.Code.Hi-m.Code.Lo), m.Kind, m.Source, clean(m.Name))
+}
+
+func methodJSON(b *jsonBuffer, i int, m *loader.Method) {
+	// A comma is written here, not by item: the buffer may have been flushed.
+	if i > 0 {
+		b.raw(",")
+	}
+	b.raw("\n  {")
+	b.addr("start", uint64(m.Code.Lo))
+	b.addr("end", uint64(m.Code.Hi))
+	b.addr("id", m.ID)
+	b.str("name", m.Name)
+	b.str("kind", m.Kind)
+	b.str("source", m.Source)
+	b.raw("}")
+}
+
+// methodPerf writes a line of a perf map (tools/perf/Documentation/jit-interface.txt
+// of Linux): numbers in hex without 0x.
+func methodPerf(b *jsonBuffer, _ int, m *loader.Method) {
+	name := clean(m.Name)
+	if name == "" {
+		name = fmt.Sprintf("[%s]", m.Kind)
+	}
+	b.buf = fmt.Appendf(b.buf, "%x %x %s\n", uint64(m.Code.Lo), uint64(m.Code.Hi-m.Code.Lo), name)
+}

@@ -1,0 +1,183 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A page is text for eyes under way.
+type page struct {
+	buf   []byte
+	style Style
+}
+
+// A color is an ANSI escape (ECMA-48, 8.3.117 SGR), used on a terminal only.
+type color string
+
+const (
+	plain  color = ""
+	bold   color = "\x1b[1m"
+	dim    color = "\x1b[2m"
+	green  color = "\x1b[32m"
+	yellow color = "\x1b[33m"
+	reset        = "\x1b[0m"
+)
+
+func (p *page) paint(c color, s string) {
+	if !p.style.Color || c == plain || s == "" {
+		p.buf = append(p.buf, s...)
+		return
+	}
+	p.buf = append(p.buf, c...)
+	p.buf = append(p.buf, s...)
+	p.buf = append(p.buf, reset...)
+}
+
+func (p *page) line(c color, s string) {
+	p.paint(c, s)
+	p.buf = append(p.buf, '\n')
+}
+
+// title tells the process in a line.
+func (p *page) title(h *Head) {
+	d := &h.Dump
+	kind := map[string]string{"elf-core": "ELF core", "minidump": "minidump"}[d.Format]
+	if kind == "" {
+		kind = clean(d.Format)
+	}
+	s := clean(d.Path) + ": " + kind
+	if d.PID != 0 {
+		s += fmt.Sprintf(" of process %d", d.PID)
+	}
+	s += ", " + clean(d.OS) + " " + clean(d.Arch)
+	for i := range h.Runtimes {
+		r := &h.Runtimes[i]
+		version := r.Version
+		if version == "" {
+			version = "of unknown version"
+		}
+		s += fmt.Sprintf(", %s %s (%s)", map[string]string{"coreclr": ".NET"}[r.Kind], clean(version), clean(r.Image))
+	}
+	p.line(bold, s)
+}
+
+// tail writes what is missing, and what to do about it.
+func (p *page) tail(t *Tail) {
+	if len(t.Warnings) > 0 {
+		p.line(plain, "")
+		for _, w := range t.Warnings {
+			at := ""
+			if w.Offset >= 0 {
+				at = fmt.Sprintf(" (at offset %#x)", w.Offset)
+			}
+			p.line(yellow, "warning: "+clean(w.Text)+at)
+		}
+	}
+	if len(t.Missing) == 0 {
+		return
+	}
+	p.line(plain, "")
+	p.line(bold, "These files were not found; with them the stacks would tell more:")
+	name, id := 0, 0
+	for i := range t.Missing {
+		m := &t.Missing[i]
+		name, id = max(name, length(clean(m.Name))), max(id, len(m.ID))
+	}
+	for i := range t.Missing {
+		m := &t.Missing[i]
+		p.line(yellow, fmt.Sprintf("  %s  %s  %s", pad(clean(m.Name), name), pad(clean(m.ID), id), m.lacks()))
+	}
+	p.line(plain, "Give the folder that holds them: --images DIR")
+}
+
+// lacks says what an image's absence cost.
+func (m *Missing) lacks() string {
+	var parts []string
+	if m.Stops > 0 {
+		parts = append(parts, plural(m.Stops, "stack or part of one ends", "stacks or parts of them end")+" there")
+	}
+	if m.Unnamed > 0 {
+		parts = append(parts, plural(m.Unnamed, "frame without a name", "frames without a name"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// All returns the warnings and, as warnings, the files that are missing.
+func (t *Tail) All() []Warning {
+	all := t.Warnings[:len(t.Warnings):len(t.Warnings)]
+	for i := range t.Missing {
+		m := &t.Missing[i]
+		s := m.Name
+		if m.ID != "" {
+			s += " (" + m.ID + ")"
+		}
+		all = append(all, Warning{Code: "image_missing", Text: s + " was not found: " + m.lacks(), Offset: -1})
+	}
+	return all
+}
+
+// String says in words why the dump was made.
+func (c *Crash) String() string {
+	s := fmt.Sprintf("thread %d stopped by %s", c.TID, signalName(c.Signal))
+	if c.HasAddr {
+		s += fmt.Sprintf(" at %v", c.Address)
+	}
+	return s
+}
+
+// signalName names a signal of Linux, the same on all CPUs that .NET runs on
+// (signal(7)), or a Windows exception by its code.
+func signalName(n uint32) string {
+	names := map[uint32]string{1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS",
+		8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM", 19: "SIGSTOP", 31: "SIGSYS"}
+	if s := names[n]; s != "" {
+		return s
+	}
+	if n < 128 {
+		return fmt.Sprintf("signal %d", n)
+	}
+	return fmt.Sprintf("exception %#08x", n)
+}
+
+// clean replaces what would change the terminal or the order of letters. Names
+// come from the dump, and a dump can come from anybody.
+func clean(s string) string {
+	ok := utf8.ValidString(s)
+	for _, r := range s {
+		if !printable(r) {
+			ok = false
+			break
+		}
+	}
+	if ok {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if printable(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+// printable leaves out controls and the format characters (Cf) that reorder or
+// hide text.
+func printable(r rune) bool { return r >= ' ' && r < 0x7f || r > 0x9f && unicode.IsPrint(r) }
+
+func length(s string) int { return utf8.RuneCountInString(s) }
+
+func pad(s string, n int) string {
+	if k := n - length(s); k > 0 {
+		return s + strings.Repeat(" ", k)
+	}
+	return s
+}

@@ -1,0 +1,204 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// A textOutput writes stacks for eyes: a heading for each thread, a line for
+// each frame, and why the stack ended on the last line.
+type textOutput struct {
+	w io.Writer
+	page
+}
+
+func newText(w io.Writer, style Style) Output {
+	return &textOutput{w: w, page: page{style: style}}
+}
+
+// maxModule bounds the column of modules.
+const maxModule = 28
+
+func (o *textOutput) flush() error {
+	_, err := o.w.Write(o.buf)
+	o.buf = o.buf[:0]
+	return err
+}
+
+func (o *textOutput) Begin(h *Head) error {
+	o.title(h)
+	return o.flush()
+}
+
+func (o *textOutput) Thread(t *Thread) error {
+	o.line(plain, "")
+	o.line(bold, "Thread "+t.heading())
+	most, width := maxModule, 1
+	if o.style.Width > 0 {
+		most = min(most, o.style.Width/4) // a narrow terminal is for functions
+	}
+	for i := range t.Frames {
+		width = max(width, min(length(t.Frames[i].Module), most))
+	}
+	digits := len(strconv.Itoa(max(len(t.Frames)-1, 0)))
+	for i := 0; i < len(t.Frames); {
+		if o.style.Fold {
+			if run, times := repeats(t.Frames[i:]); times > 1 {
+				for k := range run {
+					o.frame(&t.Frames[i+k], i+k, digits, width)
+				}
+				what := "this frame"
+				if run > 1 {
+					what = fmt.Sprintf("these %d frames", run)
+				}
+				o.line(dim, fmt.Sprintf("  %*s  ... %s %d more times", digits, "", what, times-1))
+				i += run * times
+				continue
+			}
+		}
+		o.frame(&t.Frames[i], i, digits, width)
+		i++
+	}
+	color := dim
+	if !t.Stop.Complete {
+		color = yellow
+	}
+	o.line(color, "  "+strings.Repeat(" ", digits)+"  "+t.Stop.sentence())
+	return o.flush()
+}
+
+func (o *textOutput) End(t *Tail) error {
+	o.line(plain, "")
+	o.line(bold, t.Counts.String())
+	o.tail(t)
+	return o.flush()
+}
+
+// String sums up in a line.
+func (c *Counts) String() string {
+	s := fmt.Sprintf("%s, %s complete; %s, %d of them managed", plural(c.Threads, "stack", "stacks"), count(c.Complete, c.Threads),
+		plural(c.Frames, "frame", "frames"), c.Managed)
+	if c.Unnamed > 0 {
+		s += fmt.Sprintf(", %d without a name", c.Unnamed)
+	}
+	if c.Gap > 0 {
+		s += "; " + plural(c.Gap, "gap", "gaps")
+	}
+	return s
+}
+
+func count(n, of int) string {
+	if n == of {
+		return "all"
+	}
+	return strconv.Itoa(n)
+}
+
+// frame writes the n-th frame of a stack.
+func (o *textOutput) frame(f *Frame, n, digits, width int) {
+	if f.Kind == kindGap {
+		o.line(yellow, fmt.Sprintf("  %*s  -- frames may be missing here: %s", digits, "", clean(f.Why)))
+		return
+	}
+	head := fmt.Sprintf("  %*d  %#016x  ", digits, n, uint64(f.PC.Addr))
+	if o.style.Verbose {
+		sp := "-"
+		if f.SP != 0 {
+			sp = fmt.Sprintf("%#016x", uint64(f.SP))
+		}
+		head += fmt.Sprintf("%-18s  %-14s  ", sp, f.By)
+	}
+	module := f.Module
+	if module == "" {
+		module = "-"
+	}
+	module = pad(cut(clean(module), width), width) + "  "
+	room := 0
+	if o.style.Width > 0 {
+		room = max(o.style.Width-len(head)-length(module), minName)
+	}
+	color := plain
+	if f.Kind == kindManaged {
+		color = green
+	}
+	o.paint(dim, head+module)
+	o.paint(color, shorten(clean(f.Function), f.suffix(), room))
+	o.buf = append(o.buf, '\n')
+}
+
+// suffix is what follows a function's name: the offset in it, and in the IL of
+// a managed one.
+func (f *Frame) suffix() string {
+	if f.Function == "" {
+		return "?"
+	}
+	s := fmt.Sprintf("+%#x", f.Offset)
+	if f.Offset == 0 {
+		s = ""
+	}
+	if m := f.Method; m != nil {
+		if m.Funclet {
+			s += " (handler)"
+		}
+	}
+	return s
+}
+
+func (s *Stop) sentence() string {
+	if s.Complete {
+		return "end: " + clean(s.Text)
+	}
+	return "stopped here: " + clean(s.Text)
+}
+
+// heading tells a thread in a line.
+func (t *Thread) heading() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d", t.TID)
+	if t.Name != "" {
+		fmt.Fprintf(&b, " %q", t.Name)
+	}
+	if t.Managed {
+		mode := "preemptive"
+		if t.Cooperative {
+			mode = "cooperative"
+		}
+		fmt.Fprintf(&b, ", managed %d, %s", t.ManagedID, mode)
+	}
+	if t.Crashed {
+		b.WriteString(", crashed")
+	}
+	if e := t.Exception; e != nil {
+		typ := e.Type
+		if typ == "" {
+			typ = "an exception"
+		}
+		b.WriteString(", in " + clean(typ))
+		if e.Message != "" {
+			b.WriteString(": " + clean(e.Message))
+		}
+	}
+	return b.String()
+}
+
+// repeats reports the shortest run of frames that fs begins with more than
+// once, by what is called from where, and how often it is there.
+func repeats(fs []Frame) (run, times int) {
+	const longest = 16
+	for run = 1; run <= longest && 2*run <= len(fs); run++ {
+		n := run
+		for n < len(fs) && same(&fs[n], &fs[n-run]) {
+			n++
+		}
+		if times = n / run; times > 2 {
+			return run, times
+		}
+	}
+	return 1, 1
+}
+
+func same(a, b *Frame) bool {
+	return a.Kind != kindGap && a.Kind == b.Kind && a.PC == b.PC && a.Function == b.Function
+}
