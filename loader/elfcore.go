@@ -40,6 +40,7 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 	if opt.Track {
 		p.Memory.track = newPageSet()
 	}
+	p.core = &coreFile{machine: h.machine}
 	c := &core{data: data, opt: opt, p: p}
 	progs := c.programs(h)
 	for _, ph := range progs {

@@ -57,6 +57,7 @@ func (c *core) readNotes(ph elfProg) {
 	} else {
 		b = b[:ph.filesz]
 	}
+	c.p.core.notes = append(c.p.core.notes, b)
 	var current uint32 // the thread whose notes follow
 	broken := eachNote(b, int64(ph.off), func(n note) bool {
 		switch {

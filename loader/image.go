@@ -134,6 +134,9 @@ func (m *Image) elfProgs() []elfProg {
 	if m.progs != nil || m.Format != "elf" || m.src == nil || m.src.open() == nil {
 		return m.progs
 	}
+	if h := m.src.head; m.mem.track != nil && h != nil {
+		m.mem.track.add(m.span.Lo, int(min(h.phoff, pageSize))+h.phnum*elfProgSize)
+	}
 	return m.src.progs
 }
 
@@ -141,6 +144,10 @@ func (m *Image) elfProgs() []elfProg {
 func (m *Image) peHead() *peHeader {
 	if m.pe != nil || m.Format != "pe" || m.src == nil || m.src.open() == nil {
 		return m.pe
+	}
+	if m.mem.track != nil {
+		// The headers are read in the file; a trimmed core must have them.
+		m.mem.track.add(arch.Addr(m.bias), pageSize/2)
 	}
 	return m.src.peAt(m.shift)
 }

@@ -44,6 +44,9 @@ func (m *Image) FileView(a arch.Addr, n int) []byte {
 		return nil
 	}
 	if b := m.kept.linkTime(a, n); b != nil {
+		if m.mem.track != nil {
+			m.mem.track.linkTime(m, a, b)
+		}
 		return b
 	}
 	if m.src == nil || m.src.open() == nil {

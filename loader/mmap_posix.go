@@ -5,6 +5,7 @@ package loader
 import (
 	"fmt"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,4 +23,13 @@ func mapFile(f *os.File, size int64) ([]byte, func() error, error) {
 		return nil, nil, fmt.Errorf("%s: mmap: %w", f.Name(), err)
 	}
 	return data, func() error { return unix.Munmap(data) }, nil
+}
+
+// release gives back the memory that pages of a mapped file take, which are
+// read again when they are needed.
+func release(b []byte) {
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & uintptr(os.Getpagesize()-1))
+	if n := (len(b) - skip) &^ (os.Getpagesize() - 1); n > 0 {
+		unix.Madvise(b[skip:skip+n], unix.MADV_DONTNEED)
+	}
 }

@@ -27,9 +27,11 @@ type Process struct {
 	// dump and found it, else 0.
 	RuntimeHint arch.Addr
 
-	mu      sync.Mutex
-	late    []Warning
-	closers []func() error
+	pointers pointers
+	core     *coreFile // nil unless opened from an ELF core
+	mu       sync.Mutex
+	late     []Warning
+	closers  []func() error
 }
 
 // Problems returns the warnings found on opening and those that came up since,

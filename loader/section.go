@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -146,19 +145,11 @@ func (s *source) fileID() string {
 
 // openDebug maps the file at path if its build-id is id.
 func openDebug(path, id string, p *Process) *debugFile {
-	f, err := os.Open(path)
-	if err != nil {
+	c, ok := mapCandidate(path)
+	if !ok {
 		return nil
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil
-	}
-	data, unmap, err := mapFile(f, st.Size())
-	if err != nil {
-		return nil
-	}
+	data := c.data
 	h, err := parseELFHeader(data)
 	if err == nil {
 		secs := parseSections(data, h)
@@ -170,10 +161,10 @@ func openDebug(path, id string, p *Process) *debugFile {
 			return false
 		})
 		if got == id {
-			p.onClose(unmap)
+			p.onClose(c.unmap)
 			return &debugFile{data, secs}
 		}
 	}
-	unmap()
+	c.unmap()
 	return nil
 }

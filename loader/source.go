@@ -48,13 +48,9 @@ func (s *source) open() []byte {
 		if s.find == nil {
 			return
 		}
-		for _, path := range s.find.Find(s.id, s.path) {
-			if s.take(path) {
-				s.state = Present
-				return
-			}
-		}
-		if s.refused != "" {
+		if s.choose(s.find.Find(s.id, s.path)) {
+			s.state = Present
+		} else if s.refused != "" {
 			s.state = ImageDiffers
 			s.p.warnLate("image_differs", "%s", s.refused)
 		}
@@ -62,37 +58,82 @@ func (s *source) open() []byte {
 	return s.data
 }
 
-// take maps the file at path and reports whether it is the images' file.
-func (s *source) take(path string) bool {
+// A candidate is a file that may be a source's.
+type candidate struct {
+	path  string
+	data  []byte
+	unmap func() error
+}
+
+// maxCandidates bounds how many files that would do are compared.
+const maxCandidates = 32
+
+// choose takes the first file whose identity is known to be right, else the
+// best of those that agree with all that the dump holds.
+func (s *source) choose(paths []string) bool {
+	var fit []candidate
+	var bytes [][]byte
+	for _, path := range paths {
+		c, ok := mapCandidate(path)
+		if !ok {
+			continue
+		}
+		why, sure := s.check(c.data)
+		if why != "" {
+			s.refused = fmt.Sprintf("%s is not the %s of the dump: %s", path, s.id.Name, why)
+			c.unmap()
+			continue
+		}
+		fit, bytes = append(fit, c), append(bytes, c.data)
+		if sure || len(fit) == maxCandidates {
+			s.verified = sure
+			break
+		}
+	}
+	if len(fit) == 0 {
+		return false
+	}
+	best := len(fit) - 1
+	if !s.verified {
+		best = 0
+		if len(fit) > 1 {
+			best = s.best(bytes)
+		}
+	}
+	for i, c := range fit {
+		if i != best {
+			c.unmap()
+		}
+	}
+	s.take(fit[best])
+	return true
+}
+
+// mapCandidate maps the file at path.
+func mapCandidate(path string) (c candidate, ok bool) {
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return c, false
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
-		return false
+		return c, false
 	}
 	data, unmap, err := mapFile(f, st.Size())
-	if err != nil {
-		return false
-	}
-	why, sure := s.check(data)
-	if why != "" {
-		s.refused = fmt.Sprintf("%s is not the %s of the dump: %s", path, s.id.Name, why)
-		unmap()
-		return false
-	}
-	s.data, s.file, s.verified = data, path, sure
-	s.head, _ = parseELFHeader(data)
+	return candidate{path, data, unmap}, err == nil
+}
+
+// take makes c the source's file.
+func (s *source) take(c candidate) {
+	s.data, s.file, s.refused = c.data, c.path, ""
+	s.head, _ = parseELFHeader(c.data)
+	s.secs = func() []elfSection { return nil }
 	if s.head != nil {
-		s.progs, _ = parseProgs(data, s.head, s.head.phnum)
-		s.secs = sync.OnceValue(func() []elfSection { return parseSections(data, s.head) })
-	} else {
-		s.secs = func() []elfSection { return nil }
+		s.progs, _ = parseProgs(c.data, s.head, s.head.phnum)
+		s.secs = sync.OnceValue(func() []elfSection { return parseSections(c.data, s.head) })
 	}
-	s.p.onClose(unmap)
-	return true
+	s.p.onClose(c.unmap)
 }
 
 // peAt returns the headers of the PE image at an offset of the file, or nil.

@@ -1,0 +1,146 @@
+package loader
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// maxScan bounds how much of a dump is searched for pointers into images.
+const maxScan = 1 << 30
+
+// pointers knows which addresses in flat-mapped images of unknown identity
+// occur as words in the process's writable memory. gcore and the kernel leave
+// out every page of an assembly that is mapped flat, its header too, and
+// builds of one assembly often have the same size in pages. But the runtime
+// keeps pointers to the parts of the metadata it has opened, and these lie
+// elsewhere in another build. The search reads the dump, so it is made only
+// when several files would do.
+type pointers struct {
+	once sync.Once
+	to   map[arch.Addr]struct{}
+}
+
+// find searches once. The pages it reads are given back as it goes.
+func (p *pointers) find(m *Memory, images []*Image) map[arch.Addr]struct{} {
+	p.once.Do(func() {
+		p.to = map[arch.Addr]struct{}{}
+		var spans []arch.Span
+		for _, im := range images {
+			if im.Flat && im.pe == nil {
+				spans = append(spans, im.span) // by address, as images are
+			}
+		}
+		if len(spans) == 0 {
+			return
+		}
+		lo, size := uint64(spans[0].Lo), uint64(spans[len(spans)-1].Hi-spans[0].Lo)
+		scanned := 0
+		for _, s := range m.segs {
+			if mp, ok := m.mappedAt(s.lo); ok && mp.flags&uint32(elf.PF_W) == 0 {
+				continue
+			}
+			b := s.data[min(uint64(-s.lo&7), uint64(len(s.data))):]
+			for len(b) >= 8 && scanned < maxScan {
+				chunk := b[:min(len(b)&^7, 1<<22)]
+				for i := 0; i+8 <= len(chunk); i += 8 {
+					if w := binary.LittleEndian.Uint64(chunk[i:]); w-lo < size && inAny(spans, arch.Addr(w)) {
+						p.to[arch.Addr(w)] = struct{}{}
+					}
+				}
+				release(chunk)
+				scanned += len(chunk)
+				b = b[len(chunk):]
+			}
+		}
+	})
+	return p.to
+}
+
+// inAny reports whether a lies in one of the spans, which are sorted.
+func inAny(spans []arch.Span, a arch.Addr) bool {
+	i, _ := slices.BinarySearchFunc(spans, a, func(s arch.Span, a arch.Addr) int {
+		if s.Hi <= a {
+			return -1
+		}
+		return 1
+	})
+	return i < len(spans) && spans[i].Has(a)
+}
+
+// metadataParts returns where a PE file has its metadata root and the streams
+// of it (ECMA-335 II.24.2): file offsets, relative to the image's begin.
+func metadataParts(data []byte, h *peHeader) []uint64 {
+	at := func(rva uint32) []byte {
+		off, n, ok := h.fileOff(rva)
+		if !ok {
+			return nil
+		}
+		return within(data, uint64(off), min(uint64(n), uint64(len(data))-min(uint64(off), uint64(len(data)))))
+	}
+	d, ok := h.dir(peCLR)
+	if !ok {
+		return nil
+	}
+	clr := at(d.rva)
+	if len(clr) < 16 {
+		return nil
+	}
+	rva := binary.LittleEndian.Uint32(clr[8:])
+	root := at(rva)
+	off, _, _ := h.fileOff(rva)
+	if len(root) < 20 || string(root[:4]) != "BSJB" {
+		return nil
+	}
+	out := []uint64{uint64(off)}
+	p := 16 + uint64(binary.LittleEndian.Uint32(root[12:])) // past the version
+	head := within(root, p, 4)
+	if head == nil {
+		return out
+	}
+	p += 4
+	for range min(binary.LittleEndian.Uint16(head[2:]), 16) {
+		s := within(root, p, 8)
+		if s == nil {
+			break
+		}
+		out = append(out, uint64(off)+uint64(binary.LittleEndian.Uint32(s)))
+		name := cString(root[:min(p+8+33, uint64(len(root)))], p+8) // up to 32 bytes, padded to 4
+		p += 8 + (uint64(len(name))+4)&^3
+	}
+	return out
+}
+
+// best returns which of several files that would do has its metadata where
+// the process has pointers to; the first of those that are alike.
+func (s *source) best(files [][]byte) int {
+	images := s.images[:0:0]
+	for _, m := range s.images {
+		if m.Flat && m.pe == nil {
+			images = append(images, m)
+		}
+	}
+	if len(images) == 0 {
+		return 0
+	}
+	to := s.p.pointers.find(s.p.Memory, s.p.Images)
+	score := make([]int, len(files))
+	for i, data := range files {
+		h, err := parsePE(data)
+		if err != nil {
+			continue
+		}
+		for _, off := range metadataParts(data, h) {
+			for _, m := range images {
+				if _, ok := to[m.span.Lo+arch.Addr(off)]; ok {
+					score[i]++
+				}
+			}
+		}
+	}
+	return slices.Index(score, slices.MaxFunc(score, cmp.Compare[int]))
+}
