@@ -92,7 +92,15 @@ func (s *Symbolizer) Native(pc arch.PC) (*loader.Image, Name) {
 		return nil, Name{}
 	}
 	link := arch.LinkAddr(uint64(at) - img.Bias())
-	a := s.of(img).answer(s, img, link)
+	y := s.of(img)
+	a := y.answer(s, img, link)
+	if a.symbol == "" && !pc.Exact {
+		// A signal handler returns to the first byte of the trampoline, which
+		// nobody called: the byte in front of it is in no function.
+		if t := y.answer(s, img, link+1); t.start == link+1 {
+			a = t
+		}
+	}
 	if a.symbol == "" {
 		return img, Name{}
 	}

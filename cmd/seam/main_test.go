@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// TestMain makes the test binary the program itself when asked to, so that
+// tests see exit statuses and what goes where.
+func TestMain(m *testing.M) {
+	if os.Getenv("SEAM_TEST_RUN") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// seam runs the program in a folder.
+func seam(t testing.TB, dir string, stdin []byte, env []string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(stdin)
+	cmd.Env = append(append(os.Environ(), "SEAM_TEST_RUN=1", "SEAM_IMAGES="), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	var exit *exec.ExitError
+	if err := cmd.Run(); errors.As(err, &exit) {
+		status = exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return status, out.String(), errs.String()
+}
+
+func TestCommands(t *testing.T) {
+	dir, core := t.TempDir(), makeCore([]uint32{100, 101})
+	for name, b := range map[string][]byte{"core": core, "core.zst": pack(core), "nothreads": makeCore(nil), "empty": nil, "text": []byte("not a dump\n")} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const nothing = "^$"
+	tests := []struct {
+		args           string
+		status         int
+		stdout, stderr string // regular expressions; "" is not looked at
+		not            string // must not match stdout
+	}{
+		// Misuse exits with 2 and says where help is.
+		{"stacks", 2, nothing, `accepts 1 arg(.|\n)*seam stacks --help`, ""},
+		{"stacks --bogus core", 2, nothing, "bogus", ""},
+		{"nonsense", 2, nothing, "nonsense", ""},
+		{"stacks --format xml core", 2, nothing, "text, json", ""},
+		{"info --format perfmap core", 2, nothing, "text, json", ""},
+		{"stacks --thread x core", 2, nothing, "not a thread id", ""},
+		{"stacks --color blue core", 2, nothing, "auto, always or never", ""},
+		{"stacks --limit -1 core", 2, nothing, "not a number of frames", ""},
+		// What is asked for in vain exits with 1 and says what to do.
+		{"stacks missing", 1, nothing, "^seam: missing: there is no such file\n$", ""},
+		{"stacks text", 1, nothing, "text: not a dump of a known format. Seam reads", ""},
+		{"stacks empty", 1, nothing, "^seam: ", ""},
+		{"stacks --images nowhere core", 1, nothing, "no such folder", ""},
+		{"stacks --thread 7 core", 1, nothing, "no such thread; seam info lists its 2", ""},
+		// Help is a result.
+		{"", 0, "stacks", nothing, ""},
+		{"stacks --help", 0, "from the leaf to the root(.|\n)*--images DIR", nothing, ""},
+		{"help info", 0, "where their bytes come from", nothing, ""},
+
+		{"stacks core", 0, `ELF core(.|\n)*\nThread 100\n(.|\n)*\nThread 101\n(.|\n)*\n2 stacks`, nothing, "\x1b"},
+		{"stacks --thread 101 core", 0, "Thread 101", nothing, "Thread 100"},
+		{"stacks --thread 0x65 core", 0, "Thread 101", nothing, "Thread 100"},
+		{"stacks --color always core", 0, "\x1b", nothing, ""},
+		{"stacks --format json core.zst", 0, `"tid": 100(.|\n)*"tid": 101`, nothing, ""},
+		{"stacks --format json --images none core", 0, `"tid": 100`, nothing, ""},
+		{"stacks -", 0, "Thread 100", nothing, ""},
+		{"stacks nothreads", 0, "0 stacks", nothing, ""},
+		{"info core", 0, "2 threads", nothing, ""},
+		{"info --format json core", 0, `"schema": 1`, nothing, ""},
+		{"methods core", 0, nothing, nothing, ""},
+		{"methods --format json core", 0, `"methods": \[\]`, nothing, ""},
+		// Code that is nowhere is an incomplete stack, an error only when asked.
+		{"stacks --strict core", 3, "Thread 100", nothing, ""},
+		{"stacks --strict nothreads", 0, "", nothing, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.args, func(t *testing.T) {
+			status, stdout, stderr := seam(t, dir, core, nil, strings.Fields(tt.args)...)
+			if status != tt.status {
+				t.Errorf("exit status %d, want %d", status, tt.status)
+			}
+			if tt.stdout != "" && !regexp.MustCompile(tt.stdout).MatchString(stdout) {
+				t.Errorf("standard output does not match %s:\n%s", tt.stdout, stdout)
+			}
+			if tt.stderr != "" && !regexp.MustCompile(tt.stderr).MatchString(stderr) {
+				t.Errorf("standard error does not match %s:\n%s", tt.stderr, stderr)
+			}
+			if tt.not != "" && strings.Contains(stdout, tt.not) {
+				t.Errorf("standard output has %q:\n%s", tt.not, stdout)
+			}
+		})
+	}
+}
+
+// makeCore makes an ELF core of x86-64 Linux with a page of stack, all zeros, and
+// threads of which the first stopped at 0, as the outermost frame may, and the
+// others where there is no code, on stacks that the dump does not have.
+func makeCore(tids []uint32) []byte {
+	le := binary.LittleEndian
+	const stack, page = 0x7ffd00001000, 0x1000
+	var notes []byte
+	for i, tid := range tids {
+		desc := make([]byte, 336) // struct elf_prstatus
+		le.PutUint32(desc[32:], tid)
+		le.PutUint64(desc[112+16*8:], uint64(i)*0x1000)     // rip
+		le.PutUint64(desc[112+19*8:], stack+uint64(i)*page) // rsp
+		notes = le.AppendUint32(notes, 5)
+		notes = le.AppendUint32(notes, uint32(len(desc)))
+		notes = le.AppendUint32(notes, 1) // NT_PRSTATUS
+		notes = append(append(notes, "CORE\x00\x00\x00\x00"...), desc...)
+	}
+	file := make([]byte, page)
+	copy(file, "\x7fELF\x02\x01\x01")
+	le.PutUint16(file[16:], 4)  // ET_CORE
+	le.PutUint16(file[18:], 62) // EM_X86_64
+	le.PutUint32(file[20:], 1)
+	le.PutUint64(file[32:], 64)
+	le.PutUint16(file[52:], 64)
+	le.PutUint16(file[54:], 56)
+	le.PutUint16(file[56:], 2)
+	segment := func(i int, typ uint32, off, addr, size uint64) {
+		p := file[64+56*i:]
+		le.PutUint32(p, typ)
+		le.PutUint32(p[4:], 6)
+		for k, v := range []uint64{off, addr, 0, size, size, 4} {
+			le.PutUint64(p[8+8*k:], v)
+		}
+	}
+	segment(0, 4, 0x200, 0, uint64(len(notes)))
+	segment(1, 1, page, stack, page)
+	copy(file[0x200:], notes)
+	return append(file, make([]byte, page)...)
+}
+
+func pack(b []byte) []byte {
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		panic(err)
+	}
+	return w.EncodeAll(b, nil)
+}
+
+// corpus returns a real dump and the folder of its images, or skips.
+func corpus(t testing.TB, name string) (dump, images string) {
+	root := os.Getenv("SEAM_CORPUS")
+	if root == "" {
+		root = filepath.Join("..", "..", "..", "shared", "corpus")
+	}
+	dump, images = filepath.Join(root, name), filepath.Join(root, "images")
+	if _, err := os.Stat(dump); err != nil {
+		t.Skipf("needs the corpus of real dumps (SEAM_CORPUS): %v", err)
+	}
+	return dump, images
+}
+
+// TestSameThreads: the order of threads and every byte of them are the same on
+// one goroutine and on many.
+func TestSameThreads(t *testing.T) {
+	dump, _ := corpus(t, filepath.Join("net10-hello-x64", "normal.zst"))
+	var first string
+	for _, n := range []string{"1", "8"} {
+		status, out, errs := seam(t, "", nil, []string{"GOMAXPROCS=" + n}, "stacks", "--format", "json", "--images", "none", dump)
+		if status != 0 || !json.Valid([]byte(out)) {
+			t.Fatalf("GOMAXPROCS=%s: exit status %d, %d bytes\n%s", n, status, len(out), errs)
+		}
+		if first == "" {
+			first = out
+		} else if first != out {
+			t.Errorf("GOMAXPROCS=%s gives other output than 1", n)
+		}
+	}
+}
