@@ -224,13 +224,19 @@ func (w *Walker) hijackAt(slot arch.Addr) *Hijack {
 // caller of the one before. raAt is where pc was read, 0 for a register.
 func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact bool, by By) bool {
 	s, a := &w.step, w.u.arch
-	if len(w.hijacks) != 0 && raAt != 0 {
-		if h := w.hijackAt(raAt); h != nil {
-			pc = uint64(h.Return)
-			if h.SP != 0 {
-				sp = uint64(h.SP)
-			}
+	if h := w.hijackAt(raAt); h != nil && raAt != 0 {
+		pc = uint64(h.Return)
+		if h.SP != 0 {
+			sp = uint64(h.SP)
 		}
+	} else if a.LR == arch.NoReg && raAt != 0 && uint64(raAt)+uint64(a.Word) != sp {
+		// A call leaves the return address right below the caller's stack
+		// pointer. Where information says that it lies elsewhere, nothing
+		// called: CoreCLR's fault handler runs on the stack of the code that
+		// faulted, below its red zone, as if called by the faulting
+		// instruction (CallSignalHandlerWrapper, src/coreclr/pal/src/arch/
+		// */callsignalhandlerwrapper.S), which may be the first of its function.
+		exact = true
 	}
 	to := arch.PC{Addr: a.Strip(arch.Addr(pc)), Exact: exact}
 	if to.Addr == 0 && !exact { // exact: it was interrupted there, having called a null pointer
