@@ -56,6 +56,11 @@ func (t *cfi) unwind(in finder, s *Step) Outcome {
 	if !ok {
 		return NoInfo
 	}
+	if d.cie.signal {
+		if out := (signalReturn{}).Unwind(s); out != NoInfo {
+			return out
+		}
+	}
 	return t.answer(&d, s)
 }
 

@@ -78,6 +78,7 @@ var kinds = []kind{
 	{ByEhFrame, inImage, openEhFrame},
 	{ByDebugFrame, inImage, openDebugFrame},
 	{ByPdata, inImage, openPdata},
+	{ByPrologue, uncovered, openSignalReturn},
 	{ByPrologue, uncovered, openPrologue},
 	{ByPrologue, uncovered, openNullCall},
 	{ByFramePointer, guessing, openFramePointer},
