@@ -58,6 +58,7 @@ func SimpleName(elem uint8) string {
 // not set leave generic parameters as !0 and !!0, and refuse pointers.
 type Scope struct {
 	Type, Method Token // whose generic parameters are meant, by name
+	TypeArgs     []Type // what stands for the parameters of the type, instead
 	// Handle names the type that a pointer of the runtime stands for.
 	Handle func(p arch.Addr) (Type, error)
 }
@@ -172,7 +173,11 @@ func (d *decoder) typ(depth int) Type {
 		}
 		return t
 	case elemVar:
-		return d.param(d.scope.Type, "!", d.number())
+		n := d.number()
+		if uint64(n) < uint64(len(d.scope.TypeArgs)) {
+			return d.scope.TypeArgs[n]
+		}
+		return d.param(d.scope.Type, "!", n)
 	case elemMVar:
 		return d.param(d.scope.Method, "!!", d.number())
 	case elemFnPtr:

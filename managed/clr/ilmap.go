@@ -1,6 +1,196 @@
 package clr
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"strings"
 
-// ILOffset returns the IL offset that the JIT's map has for pc in code c.
-func (r *Runtime) ILOffset(c Code, pc arch.PC) (off uint32, ok bool) { return 0, false }
+	"github.com/seamwalk/seam/arch"
+)
+
+// ILOffset returns the IL offset that the JIT's map has for pc in code c: that
+// of the last place at or before pc that has one. It is not ok for code
+// without a map (stubs), in prologues, and where the map's bytes are missing
+// or not of the form that this runtime writes.
+func (r *Runtime) ILOffset(c Code, pc arch.PC) (off uint32, ok bool) {
+	b, form, ok := r.bounds(c)
+	if !ok || pc.Lookup() < c.Start {
+		return 0, false
+	}
+	native := uint64(pc.Lookup() - c.Start)
+	ok = false
+	good := form.read(b, func(at uint64, il uint32) bool {
+		if at > native {
+			return false
+		}
+		// Prologue, epilogue and "no mapping" are places too; in the middle
+		// of a method their code belongs to what came before.
+		if il < firstSpecialIL {
+			off, ok = il, true
+		}
+		return true
+	})
+	return off, ok && good
+}
+
+// The first value that is no IL offset (ICorDebugInfo::MappingTypes, src/coreclr/inc/cordebuginfo.h).
+const firstSpecialIL = 0xfffffffd // epilogue; then prologue, no mapping
+
+// A boundsForm is how a method's bounds are written: as nibbles, or as a
+// stream of bits with so many for the source of an entry.
+type boundsForm uint8
+
+const (
+	boundsNibbles boundsForm = 0 // JIT up to .NET 9, ReadyToRun images before 16.0
+	boundsBits2   boundsForm = 2 // .NET 10, ReadyToRun 16
+	boundsBits3   boundsForm = 3 // later
+)
+
+// An outerForm is what lies around the bounds of a method that the JIT
+// compiled (src/coreclr/vm/debuginfostore.cpp).
+type outerForm uint8
+
+const (
+	outerFlags9  outerForm = iota // a byte of flags; patchpoints of 32 bytes and 4 each
+	outerFlags10                  // patchpoints have a pointer more, 40 bytes; bounds may be marked as instrumented
+	outerCounts                   // counts only, or a zero and then more of them
+)
+
+// jitForms returns the forms of this runtime's JIT, which only its contracts tell.
+func (r *Runtime) jitForms() (outerForm, boundsForm) {
+	if _, ok := r.data.contracts["DebugInfo"]; ok {
+		return outerCounts, boundsBits3
+	}
+	if v := strings.SplitN(r.Version, ".", 2)[0]; v == "8" || v == "9" {
+		return outerFlags9, boundsNibbles
+	}
+	return outerFlags10, boundsBits2
+}
+
+// maxBounds bounds a method's map in bytes; a method with 100,000 entries has
+// a quarter of it.
+const maxBounds = 1 << 20
+
+// bounds returns the bytes of the map of c's method.
+func (r *Runtime) bounds(c Code) (b []byte, form boundsForm, ok bool) {
+	var at arch.Addr
+	var n uint32
+	switch c.Kind {
+	case JIT:
+		info, found := r.word(field(c.Header, r.names.HdrDebugInfo))
+		if !found || info == 0 {
+			return nil, 0, false
+		}
+		var outer outerForm
+		outer, form = r.jitForms()
+		at, n, ok = r.jitBounds(arch.Addr(info), outer)
+	case ReadyToRun:
+		at, n, form, ok = r.r2rBounds(c)
+	}
+	if !ok || n == 0 || n > maxBounds {
+		return nil, 0, false
+	}
+	b = r.linked(at, int(n))
+	return b, form, b != nil
+}
+
+// Flags of the byte that begins the debug information of .NET 8 to 10.
+const (
+	debugPatchpoints = 1
+	debugRich        = 2
+)
+
+// uninstrumentedMark stands for the size of the bounds where two more sizes
+// follow: of the bounds and of those without instrumentation.
+const uninstrumentedMark = 0xffffffff
+
+// jitBounds finds the bounds in the debug information at a.
+func (r *Runtime) jitBounds(a arch.Addr, outer outerForm) (at arch.Addr, n uint32, ok bool) {
+	s := nibbleReader{r: r, at: a}
+	if outer == outerCounts {
+		if n = s.number(); n != 0 {
+			s.number() // variables
+			return s.rest(), n, !s.bad
+		}
+		n = s.number()
+		for range 5 { // variables, uninstrumented, patchpoints, rich, async
+			s.number()
+		}
+		return s.rest(), n, !s.bad
+	}
+	flags, ok := r.u8(a)
+	if !ok {
+		return 0, 0, false
+	}
+	a++
+	if flags&debugPatchpoints != 0 {
+		// PatchpointInfo, and how many locals it has (src/coreclr/inc/patchpointinfo.h).
+		size, count := arch.Addr(32), arch.Addr(8)
+		if outer == outerFlags10 {
+			size, count = 40, 16
+		}
+		locals, ok := r.u32(a + count)
+		if !ok || locals > maxBounds {
+			return 0, 0, false
+		}
+		a += size + 4*arch.Addr(locals)
+	}
+	if flags&debugRich != 0 {
+		rich, ok := r.u32(a)
+		if !ok {
+			return 0, 0, false
+		}
+		a += 4 + arch.Addr(rich)
+	}
+	s.at = a
+	n = s.number()
+	if n == uninstrumentedMark && outer == outerFlags10 {
+		n = s.number()
+		s.number() // uninstrumented
+	}
+	s.number() // variables
+	return s.rest(), n, !s.bad
+}
+
+// A nibbleReader reads numbers of nibbles: three bits each, the highest first,
+// and one that says that more follow; the low nibble of a byte comes first.
+type nibbleReader struct {
+	r    *Runtime
+	at   arch.Addr
+	high bool // the high nibble of the byte at at is next
+	bad  bool
+}
+
+func (s *nibbleReader) number() (v uint32) {
+	for range 11 {
+		c, ok := s.r.linkedByte(s.at)
+		if !ok {
+			break
+		}
+		if s.high {
+			c >>= 4
+			s.at++
+		}
+		s.high = !s.high
+		v = v<<3 | uint32(c&7)
+		if c&8 == 0 {
+			return v
+		}
+	}
+	s.bad = true
+	return 0
+}
+
+// rest returns the address of the first byte that no number has begun in.
+func (s *nibbleReader) rest() arch.Addr {
+	if s.high {
+		return s.at + 1
+	}
+	return s.at
+}
+
+func (r *Runtime) linkedByte(a arch.Addr) (uint8, bool) {
+	b := r.linked(a, 1)
+	if b == nil {
+		return 0, false
+	}
+	return b[0], true
+}

@@ -1,34 +1,293 @@
 package clr
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"fmt"
 
-// A Method is what the runtime and the metadata say of a MethodDesc.
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/ecma"
+)
+
+// A Method is what the runtime and the metadata say of a MethodDesc. Its
+// slices are shared and not to be written to.
 type Method struct {
 	ID    arch.Addr // the MethodDesc
-	Token uint32    // 0x06xxxxxx; 0 for methods without metadata (IL stubs, dynamic methods)
+	Token uint32    // 0x06xxxxxx; 0 for methods without metadata (IL stubs, dynamic methods, those of arrays)
 	// Name is the metadata name, Namespace.Outer+Inner`1.Method, without
 	// arguments. A dynamic method is dynamicClass.Name.
 	Name string
 	// TypeArgs and MethodArgs are the generic arguments, System.__Canon for
-	// shared ones; Params the parameter types, as C# and ILSpy would print them.
+	// shared ones; Params the parameter types, generic parameters by name.
+	// All are as C# prints them, with namespaces: ref int, System.Guid[].
 	TypeArgs, MethodArgs, Params []string
 	Module                       string // path of the module that defines it, or its name; "" if not known
 	Dynamic                      bool   // IL stub or DynamicMethod
 	ILStub                       bool
 }
 
-// Describe names a method. An error says which part could not be read; what
-// could be is in the Method all the same.
-func (r *Runtime) Describe(md arch.Addr) (Method, error) { return Method{ID: md}, nil }
+// Bits of a MethodDesc and of what follows it, by its class
+// (src/coreclr/vm/method.hpp of .NET 8 to 10).
+const (
+	mdClass        = 7 // of Flags
+	mdArray        = 4
+	mdInstantiated = 5
+	mdDynamic      = 7
 
-// An Exception is an exception object in flight.
-type Exception struct {
-	Type    string // full name of its class
-	Message string
-	Address arch.Addr // of the object
-	HResult uint32
+	instKind       = 7 // of InstantiatedMethodDesc.Flags2
+	instDefinition = 1 // the generic method itself: no arguments
+
+	sigILStub = 0x8000 // of StoredSigMethodDesc.ExtendedFlags; DynamicMethods have 0x4000
+
+	tokenRowBits = 24
+)
+
+// maxSignature bounds a stored signature in bytes. Stubs have a byte or nine a
+// parameter.
+const maxSignature = 1 << 14
+
+type methodResult struct {
+	method Method
+	err    error
 }
 
-// InFlight returns the exception that is being dispatched on t or whose
-// handler runs, or nil.
-func (r *Runtime) InFlight(t *Thread) *Exception { return nil }
+// Describe names a method. An error says which part could not be read; what
+// could be is in the Method all the same.
+func (r *Runtime) Describe(md arch.Addr) (Method, error) {
+	if m, ok := r.names.kept.methods.Load(md); ok {
+		m := m.(methodResult)
+		return m.method, m.err
+	}
+	d := describer{r: r, m: Method{ID: md}}
+	d.describe()
+	r.names.kept.methods.Store(md, methodResult{d.m, d.err})
+	return d.m, d.err
+}
+
+// A describer fills one Method.
+type describer struct {
+	r   *Runtime
+	m   Method
+	err error // the first
+}
+
+func (d *describer) fail(err error) {
+	if d.err == nil && err != nil {
+		d.err = fmt.Errorf("the method at %v: %w", d.m.ID, err)
+	}
+}
+
+func (d *describer) describe() {
+	r, md, n := d.r, d.m.ID, &d.r.names
+	flags3, ok1 := r.u16(field(md, n.MDFlags3))
+	index, ok2 := r.u8(field(md, n.MDIndex))
+	flags, ok3 := r.u16(field(md, n.MDFlags))
+	if !ok1 || !ok2 || !ok3 {
+		d.fail(missing("its MethodDesc", md))
+		return
+	}
+	// MethodDescs lie in chunks, behind a head that says what they share: the
+	// MethodTable and the high bits of their tokens.
+	chunk := md - arch.Addr(uint64(index)*n.align) - arch.Addr(n.ChunkSize)
+	high, ok1 := r.u16(field(chunk, n.ChunkRange))
+	mt, ok2 := r.word(field(chunk, n.ChunkMT))
+	if !ok1 || !ok2 || mt == 0 {
+		d.fail(missing("the head of its chunk", chunk))
+		return
+	}
+	switch flags & mdClass {
+	case mdDynamic:
+		d.dynamic(arch.Addr(mt))
+		return
+	case mdArray:
+		d.array(arch.Addr(mt))
+		return
+	}
+	rid := uint32(high)&(1<<(tokenRowBits-n.tokenBits)-1)<<n.tokenBits | uint32(flags3)&(1<<n.tokenBits-1)
+	d.m.Token = uint32(ecma.MethodDef)<<tokenRowBits | rid
+	if flags&mdClass == mdInstantiated {
+		d.methodArgs()
+	}
+	d.declared(arch.Addr(mt), rid)
+}
+
+// declared names a method that metadata declares.
+func (d *describer) declared(mt arch.Addr, rid uint32) {
+	n := &d.r.names
+	var mod *module
+	var owner uint32
+	if v, ok := d.r.word(field(mt, n.MTModule)); ok {
+		mod = d.r.module(arch.Addr(v))
+		d.typeArgs(mt)
+	} else {
+		// The dump of a stack overflow lacks MethodTables of classes whose
+		// methods are on the stack (.NET 10); the module knows its methods too.
+		d.fail(missing("the MethodTable of its class", mt))
+		if mod = d.r.moduleOf(d.m.ID, rid); mod == nil {
+			return
+		}
+		d.err = nil
+	}
+	d.m.Module = mod.name
+	if mod.err != nil {
+		d.fail(mod.err)
+		return
+	}
+	meta := mod.meta
+	if flags, ok := d.r.u32(field(mt, n.MTFlags2)); ok {
+		owner = flags >> 8
+	} else {
+		var err error
+		if owner, err = meta.Owner(rid); err != nil {
+			d.fail(err)
+			return
+		}
+	}
+	token := ecma.Token(ecma.TypeDef)<<tokenRowBits | ecma.Token(owner)
+	class, err := meta.TypeName(token)
+	d.fail(err)
+	row, err := meta.Method(rid)
+	d.fail(err)
+	if class == "" || row.Name == "" {
+		return
+	}
+	d.m.Name = class + "." + row.Name
+	if row.Signature != nil {
+		d.params(meta, row.Signature, ecma.Scope{Type: token, Method: ecma.Token(d.m.Token)})
+	}
+}
+
+// params fills Params from a signature.
+func (d *describer) params(meta *ecma.Metadata, sig []byte, scope ecma.Scope) {
+	scope.Handle = d.r.typeOf
+	s, err := meta.MethodSig(sig, scope)
+	d.fail(err)
+	d.m.Params = csharp(s.Params)
+}
+
+func csharp(ts []ecma.Type) []string {
+	if len(ts) == 0 {
+		return nil
+	}
+	s := make([]string, len(ts))
+	for i, t := range ts {
+		s[i] = t.CSharp()
+	}
+	return s
+}
+
+// typeArgs fills TypeArgs from the class that declares the method.
+func (d *describer) typeArgs(mt arch.Addr) {
+	flags, ok := d.r.u32(field(mt, d.r.names.MTFlags))
+	if !ok || flags&mtComponentSize != 0 || flags&mtGenerics == 0 || flags&mtGenerics == mtOpen {
+		return
+	}
+	w := typeWalk{r: d.r, left: maxTypeNodes}
+	d.m.TypeArgs = csharp(w.args(mt, 0))
+	d.fail(w.err)
+}
+
+// methodArgs fills MethodArgs of an InstantiatedMethodDesc. It may be one for
+// the generic arguments of its type alone.
+func (d *describer) methodArgs() {
+	n := &d.r.names
+	flags, ok1 := d.r.u16(field(d.m.ID, n.InstFlags))
+	count, ok2 := d.r.u16(field(d.m.ID, n.InstCount))
+	list, ok3 := d.r.word(field(d.m.ID, n.InstArgs))
+	if !ok1 || !ok2 || !ok3 {
+		d.fail(missing("its generic arguments", field(d.m.ID, n.InstArgs)))
+		return
+	}
+	if flags&instKind == instDefinition || list == 0 || count > maxTypeArgs {
+		return
+	}
+	w := typeWalk{r: d.r, left: maxTypeNodes}
+	d.m.MethodArgs = csharp(w.list(arch.Addr(list), int(count), 0))
+	d.fail(w.err)
+}
+
+// dynamic names an IL stub or a DynamicMethod. Its class is a dummy of the
+// module it was made for; dynamicClass is what the runtime's own traces print.
+func (d *describer) dynamic(mt arch.Addr) {
+	n := &d.r.names
+	d.m.Dynamic = true
+	flags, ok := d.r.u32(field(d.m.ID, n.SigFlags))
+	if !ok {
+		d.fail(missing("its kind", field(d.m.ID, n.SigFlags)))
+	}
+	d.m.ILStub = flags&sigILStub != 0
+	p, ok := d.r.word(field(d.m.ID, n.DynName))
+	if !ok {
+		d.fail(missing("the address of its name", field(d.m.ID, n.DynName)))
+	} else if name, ok := ecma.CString(d.r.mem, arch.Addr(p), maxPath); ok {
+		d.m.Name = "dynamicClass." + name
+	} else {
+		d.fail(missing("its name", arch.Addr(p)))
+	}
+	if mod := d.moduleOfClass(mt); mod != nil {
+		d.stored(mod, ecma.Scope{})
+	}
+}
+
+// moduleOfClass fills Module from a MethodTable; nil if it is not at hand.
+func (d *describer) moduleOfClass(mt arch.Addr) *module {
+	v, ok := d.r.word(field(mt, d.r.names.MTModule))
+	if !ok {
+		d.fail(missing("the MethodTable of its class", field(mt, d.r.names.MTModule)))
+		return nil
+	}
+	mod := d.r.module(arch.Addr(v))
+	d.m.Module = mod.name
+	return mod
+}
+
+// stored fills Params from the signature that a MethodDesc without metadata
+// carries.
+func (d *describer) stored(mod *module, scope ecma.Scope) {
+	n := &d.r.names
+	sig, ok1 := d.r.word(field(d.m.ID, n.SigAt))
+	size, ok2 := d.r.u32(field(d.m.ID, n.SigSize))
+	if !ok1 || !ok2 {
+		d.fail(missing("its signature", field(d.m.ID, n.SigAt)))
+		return
+	}
+	if sig == 0 || size == 0 || size > maxSignature {
+		return
+	}
+	b := d.r.mem.View(arch.Addr(sig), int(size))
+	if b == nil {
+		d.fail(missing("its signature", arch.Addr(sig)))
+		return
+	}
+	if mod.err != nil {
+		d.fail(mod.err)
+		return
+	}
+	d.params(mod.meta, b, scope)
+}
+
+// array names a method that the runtime makes for an array type, by its slot
+// behind those that System.Array has (ArrayMethodDesc::GetName).
+func (d *describer) array(mt arch.Addr) {
+	n := &d.r.names
+	t, err := d.r.typeOf(mt)
+	d.fail(err)
+	slot, ok1 := d.r.u16(field(d.m.ID, n.MDSlot))
+	parent, ok2 := d.r.word(field(mt, n.MTParent))
+	if !ok1 || !ok2 {
+		d.fail(missing("the slot of an array's method", field(mt, n.MTParent)))
+		return
+	}
+	virtuals, ok := d.r.u16(field(arch.Addr(parent), n.MTVirtuals))
+	if !ok {
+		d.fail(missing("the MethodTable of System.Array", arch.Addr(parent)))
+		return
+	}
+	name := ".ctor"
+	if i := int(slot) - int(virtuals); i >= 0 && i < 3 {
+		name = [...]string{"Get", "Set", "Address"}[i]
+	}
+	d.m.Name = t.String() + "." + name
+	if mod := d.moduleOfClass(mt); mod != nil {
+		// The signature is written for any array: its element is !0.
+		d.stored(mod, ecma.Scope{TypeArgs: t.Args})
+	}
+}

@@ -3,6 +3,9 @@ package clr
 import (
 	"fmt"
 	"sync"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/ecma"
 )
 
 // nameLayout is where the runtime keeps what names are made of
@@ -50,11 +53,30 @@ type nameLayout struct {
 	ModBase    int `c:"Module.Base"`
 	ModDynamic int `c:"Module.DynamicMetadata"`
 	ModPath    int `c:"Module.Path"`
+	ModFile    int `c:"Module.FileName,-1"` // not in the descriptor of .NET 9
 	// The simple name has its place in the descriptor only after .NET 10; in
 	// 9 and 10 it lies right before the path. newNames fills it in.
 	ModName  int `c:"Module.SimpleName,-1"`
 	DynSize  int `c:"DynamicMetadata.Size"`
 	DynBytes int `c:"DynamicMetadata.Data"`
+
+	ModMethods int `c:"Module.MethodDefToDescMap"` // a ModuleLookupMap by row
+	MapNext    int `c:"ModuleLookupMap.Next,0"`
+	MapTable   int `c:"ModuleLookupMap.TableData"`
+	MapCount   int `c:"ModuleLookupMap.Count,16"`
+	// .NET 9 has no list of assemblies in its descriptor.
+	DomainList  int `c:"AppDomain.DomainAssemblyList,-1"`
+	ListCount   int `c:"ArrayListBase.Count,0"`
+	ListFirst   int `c:"ArrayListBase.FirstBlock,8"`
+	BlockNext   int `c:"ArrayListBlock.Next,0"`
+	BlockSize   int `c:"ArrayListBlock.Size,8"`
+	BlockItems  int `c:"ArrayListBlock.ArrayStart,16"`
+	AssemblyMod int `c:"Assembly.Module,16"`
+	ModAssembly int `c:"Module.Assembly"`
+
+	// The descriptor of .NET 10 has the header's other fields.
+	HdrDebugInfo int `c:"RealCodeHeader.DebugInfo,0"`
+	R2RMajor     int `c:"ReadyToRunHeader.MajorVersion,4"`
 
 	ObjectMT   int `c:"Object.m_pMethTab"`
 	StringSize int `c:"String.m_StringLength"`
@@ -95,4 +117,248 @@ func newNames(r *Runtime) (names, error) {
 		n.align = 8
 	}
 	return n, nil
+}
+
+// Bits of a TypeHandle, of MethodTable's flags and of a TypeDesc
+// (src/coreclr/vm/typehandle.h, methodtable.h, typedesc.h of .NET 8 to 10).
+const (
+	handleTypeDesc = 2 // a TypeHandle with this bit set points to a TypeDesc
+
+	mtComponentSize = 0x80000000 // the low half is a component's size, not flags
+	mtCategory      = 0x000c0000
+	mtArray         = 0x00080000 // a category
+	mtVector        = 0x00020000 // of an array: one-dimensional, from 0
+	mtGenerics      = 0x00000030 // 0: not generic
+	mtOpen          = 0x00000030 // the generic definition itself
+	mtCanonBit      = 1          // EEClassOrCanonMT is the canonical MethodTable
+
+	descPointer = 0x0f // CorElementType in the low byte of TypeAndFlags
+	descByRef   = 0x10
+	descVar     = 0x13
+	descFn      = 0x1b
+	descMVar    = 0x1e
+)
+
+// Bounds of one type: how deep generic arguments may nest in each other, how
+// many types one may be made of, and how many arguments one may have.
+const (
+	maxTypeDepth = 32
+	maxTypeNodes = 1024
+	maxTypeArgs  = 256
+)
+
+type typeResult struct {
+	typ ecma.Type
+	err error
+}
+
+// typeOf names the type that a TypeHandle stands for. What could not be read
+// of it is "?".
+func (r *Runtime) typeOf(h arch.Addr) (ecma.Type, error) {
+	if t, ok := r.names.kept.types.Load(h); ok {
+		t := t.(typeResult)
+		return t.typ, t.err
+	}
+	w := typeWalk{r: r, left: maxTypeNodes}
+	t := typeResult{typ: w.handle(h, 0)}
+	t.err = w.err
+	r.names.kept.types.Store(h, t)
+	return t.typ, t.err
+}
+
+// TypeName returns the full name of the type whose MethodTable (or TypeHandle)
+// is mt, as its Type.ToString gives it: Namespace.Outer+Inner`1[System.Int32].
+func (r *Runtime) TypeName(mt arch.Addr) (string, error) {
+	t, err := r.typeOf(mt)
+	return t.String(), err
+}
+
+// A typeWalk reads one type and those it is made of.
+type typeWalk struct {
+	r    *Runtime
+	left int
+	err  error // the first
+}
+
+var unknownType = ecma.Type{Name: "?"}
+
+func (w *typeWalk) fail(err error) ecma.Type {
+	if w.err == nil {
+		w.err = err
+	}
+	return unknownType
+}
+
+func (w *typeWalk) handle(h arch.Addr, depth int) ecma.Type {
+	if w.left--; w.left < 0 || depth > maxTypeDepth {
+		return w.fail(fmt.Errorf("the type at %v nests without end", h))
+	}
+	if h&handleTypeDesc != 0 {
+		return w.desc(h&^handleTypeDesc, depth)
+	}
+	n := &w.r.names
+	flags, ok := w.r.u32(field(h, n.MTFlags))
+	if !ok {
+		return w.fail(missing("a MethodTable", field(h, n.MTFlags)))
+	}
+	if flags&mtCategory == mtArray {
+		return w.array(h, flags, depth)
+	}
+	name, err := w.r.className(h)
+	if err != nil {
+		return w.fail(err)
+	}
+	t := ecma.Type{Name: name}
+	if flags&mtComponentSize == 0 && flags&mtGenerics != 0 && flags&mtGenerics != mtOpen {
+		t.Args = w.args(h, depth)
+	}
+	return t
+}
+
+// className returns the name of a class without generic arguments.
+func (r *Runtime) className(mt arch.Addr) (string, error) {
+	n := &r.names
+	mod, ok := r.word(field(mt, n.MTModule))
+	if !ok {
+		return "", missing("the module of a MethodTable", field(mt, n.MTModule))
+	}
+	flags, ok := r.u32(field(mt, n.MTFlags2))
+	if !ok {
+		return "", missing("the token of a MethodTable", field(mt, n.MTFlags2))
+	}
+	m := r.module(arch.Addr(mod))
+	if m.err != nil {
+		return "", m.err
+	}
+	// The low byte of MTFlags2 is flags, the rest the row of TypeDef.
+	name, err := m.meta.TypeName(ecma.Token(ecma.TypeDef)<<24 | ecma.Token(flags>>8))
+	if err != nil {
+		err = fmt.Errorf("module %s: %w", orUnknown(m.name), err)
+	}
+	return name, err
+}
+
+func (w *typeWalk) array(mt arch.Addr, flags uint32, depth int) ecma.Type {
+	n := &w.r.names
+	// An array has its element's TypeHandle where others have their dictionaries.
+	elem, ok := w.r.word(field(mt, n.MTArgs))
+	if !ok {
+		return w.fail(missing("the element type of an array", field(mt, n.MTArgs)))
+	}
+	t := ecma.Type{Shape: ecma.Vector, Args: []ecma.Type{w.handle(arch.Addr(elem), depth+1)}}
+	if flags&mtVector == 0 {
+		class, err := w.r.class(mt)
+		if err != nil {
+			return w.fail(err)
+		}
+		rank, ok := w.r.u8(field(class, n.ClassRank))
+		if !ok {
+			return w.fail(missing("the rank of an array", field(class, n.ClassRank)))
+		}
+		t.Shape, t.Rank = ecma.Array, int(rank)
+	}
+	return t
+}
+
+// class returns the EEClass of a MethodTable, which it shares with its
+// canonical one.
+func (r *Runtime) class(mt arch.Addr) (arch.Addr, error) {
+	at := field(mt, r.names.MTClass)
+	v, ok := r.word(at)
+	if ok && v&mtCanonBit != 0 {
+		at = field(arch.Addr(v&^mtCanonBit), r.names.MTClass)
+		v, ok = r.word(at)
+	}
+	if !ok {
+		return 0, missing("the class of a MethodTable", at)
+	}
+	return arch.Addr(v), nil
+}
+
+// args returns the generic arguments of a MethodTable. It has one dictionary
+// for each generic class it derives from; its own is the last, and begins with
+// the arguments (GenericsDictInfo lies before the array of dictionaries).
+func (w *typeWalk) args(mt arch.Addr, depth int) []ecma.Type {
+	n := &w.r.names
+	dicts, ok := w.r.word(field(mt, n.MTArgs))
+	if !ok {
+		w.fail(missing("the generic arguments of a MethodTable", field(mt, n.MTArgs)))
+		return nil
+	}
+	info := arch.Addr(dicts) - 8
+	count, ok1 := w.r.u16(field(info, n.DictCount))
+	size, ok2 := w.r.u16(field(info, n.DictArgs))
+	if !ok1 || !ok2 {
+		w.fail(missing("the generic arguments of a MethodTable", info))
+		return nil
+	}
+	if count == 0 || size > maxTypeArgs {
+		w.fail(fmt.Errorf("the generic arguments of the MethodTable at %v are broken", mt))
+		return nil
+	}
+	at := arch.Addr(dicts) + 8*arch.Addr(count-1)
+	list, ok := w.r.word(at)
+	if !ok {
+		w.fail(missing("the generic arguments of a MethodTable", at))
+		return nil
+	}
+	return w.list(arch.Addr(list), int(size), depth)
+}
+
+// list reads n TypeHandles.
+func (w *typeWalk) list(at arch.Addr, n, depth int) []ecma.Type {
+	ts := make([]ecma.Type, 0, n)
+	for i := range n {
+		h, ok := w.r.word(at + 8*arch.Addr(i))
+		if !ok {
+			w.fail(missing("a generic argument", at+8*arch.Addr(i)))
+			return append(ts, unknownType)
+		}
+		ts = append(ts, w.handle(arch.Addr(h), depth+1))
+	}
+	return ts
+}
+
+// desc names the type of a TypeDesc: a pointer, a reference, a generic
+// parameter, a function pointer.
+func (w *typeWalk) desc(d arch.Addr, depth int) ecma.Type {
+	n := &w.r.names
+	kind, ok := w.r.u8(field(d, n.DescFlags))
+	if !ok {
+		return w.fail(missing("a TypeDesc", field(d, n.DescFlags)))
+	}
+	switch kind {
+	case descPointer, descByRef:
+		h, ok := w.r.word(field(d, n.DescArg))
+		if !ok {
+			return w.fail(missing("what a pointer type points at", field(d, n.DescArg)))
+		}
+		t := ecma.Type{Shape: ecma.Pointer, Args: []ecma.Type{w.handle(arch.Addr(h), depth+1)}}
+		if kind == descByRef {
+			t.Shape = ecma.ByRef
+		}
+		return t
+	case descVar, descMVar:
+		mod, ok1 := w.r.word(field(d, n.VarModule))
+		token, ok2 := w.r.u32(field(d, n.VarToken))
+		if !ok1 || !ok2 {
+			return w.fail(missing("a generic parameter", field(d, n.VarModule)))
+		}
+		m := w.r.module(arch.Addr(mod))
+		if m.err != nil {
+			return w.fail(m.err)
+		}
+		name, err := m.meta.GenericParamName(ecma.Token(token).Row())
+		if err != nil {
+			return w.fail(err)
+		}
+		return ecma.Type{Name: name}
+	case descFn:
+		count, ok := w.r.u32(field(d, n.FnCount))
+		if !ok || count > maxTypeArgs {
+			return w.fail(fmt.Errorf("the function pointer type at %v is missing or broken", d))
+		}
+		return ecma.Type{Shape: ecma.Function, Args: w.list(field(d, n.FnTypes), int(count)+1, depth)}
+	}
+	return w.fail(fmt.Errorf("the TypeDesc at %v has an unknown kind %#x", d, kind))
 }

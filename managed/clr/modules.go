@@ -1,0 +1,227 @@
+package clr
+
+import (
+	"fmt"
+	"unicode/utf16"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/ecma"
+)
+
+// A module is a Module object: one assembly file in one load context, or an
+// emitted one.
+type module struct {
+	name string         // its path, or its simple name; "" if neither is at hand
+	meta *ecma.Metadata // nil if err is not
+	err  error
+}
+
+// module returns the Module at a; what is wrong with it is its err.
+func (r *Runtime) module(a arch.Addr) *module {
+	if m, ok := r.names.kept.modules.Load(a); ok {
+		return m.(*module)
+	}
+	m := &module{name: r.moduleName(a)}
+	if m.meta, m.err = r.metadata(a); m.err != nil {
+		m.err = fmt.Errorf("module %s: %w", orUnknown(m.name), m.err)
+	}
+	kept, _ := r.names.kept.modules.LoadOrStore(a, m)
+	return kept.(*module)
+}
+
+// orUnknown stands in for a name in an error.
+func orUnknown(name string) string {
+	if name == "" {
+		return "without a known name"
+	}
+	return name
+}
+
+// maxPath bounds names of files, in UTF-16 units.
+const maxPath = 4096
+
+// moduleName returns the path of a module. One out of a single-file bundle has
+// no path, but the name of its file; an emitted one has a simple name only.
+func (r *Runtime) moduleName(a arch.Addr) string {
+	n := &r.names
+	for _, off := range []int{n.ModPath, n.ModFile} {
+		if off < 0 {
+			continue
+		}
+		if p, ok := r.word(field(a, off)); ok && p != 0 {
+			if s := r.utf16z(arch.Addr(p), maxPath); s != "" {
+				return s
+			}
+		}
+	}
+	if p, ok := r.word(field(a, n.ModName)); ok && p != 0 {
+		s, _ := ecma.CString(r.mem, arch.Addr(p), maxPath)
+		return s
+	}
+	return ""
+}
+
+// metadata finds the metadata of the Module at a. An image has it inside;
+// emitted and collectible modules keep a copy beside (EcmaMetadata.md).
+func (r *Runtime) metadata(a arch.Addr) (*ecma.Metadata, error) {
+	n := &r.names
+	at := field(a, n.ModBase)
+	base, ok := r.word(at)
+	if !ok {
+		return nil, missing("its image's address", at)
+	}
+	if base != 0 {
+		at, size, err := ecma.Locate(r.mem, arch.Addr(base))
+		if err != nil {
+			return nil, err
+		}
+		return ecma.Open(r.mem, at, size)
+	}
+	at = field(a, n.ModDynamic)
+	p, ok := r.word(at)
+	if !ok {
+		return nil, missing("the address of its metadata", at)
+	}
+	if p == 0 {
+		return nil, fmt.Errorf("it has neither an image nor saved metadata")
+	}
+	size, ok := r.u32(field(arch.Addr(p), n.DynSize))
+	if !ok {
+		return nil, missing("the size of its metadata", field(arch.Addr(p), n.DynSize))
+	}
+	return ecma.Open(r.mem, field(arch.Addr(p), n.DynBytes), size)
+}
+
+// missing says that the dump lacks what lies at a.
+func missing(what string, a arch.Addr) error {
+	return &ecma.Error{What: what, At: a, Missing: true}
+}
+
+// utf16z reads the UTF-16 text at a up to its zero, "" if a byte is missing
+// before it or limit units hold none. Aligned words never reach into a page
+// that the text does not.
+func (r *Runtime) utf16z(a arch.Addr, limit int) string {
+	var s []uint16
+	for a%2 == 0 && len(s) < limit {
+		v, ok := r.word(a &^ 7)
+		if !ok {
+			return ""
+		}
+		for v >>= 8 * (a & 7); ; v >>= 16 {
+			if uint16(v) == 0 {
+				return string(utf16.Decode(s))
+			}
+			s = append(s, uint16(v))
+			if a += 2; a%8 == 0 {
+				break
+			}
+		}
+	}
+	return ""
+}
+
+// Bounds on the lists of the loader.
+const (
+	maxAssemblies = 1 << 16
+	maxMapBlocks  = 1 << 12
+)
+
+// moduleOf finds the module that declares MethodDef row rid as the MethodDesc
+// md, without md's own MethodTable: the one whose map of methods says so. It
+// is nil when none does, as for instantiations of generic methods.
+func (r *Runtime) moduleOf(md arch.Addr, rid uint32) *module {
+	var found *module
+	seen := map[arch.Addr]bool{}
+	r.loadedModules(func(a arch.Addr) bool {
+		if !seen[a] && r.methodDef(a, rid) == md {
+			found = r.module(a)
+		}
+		seen[a] = true
+		return found == nil
+	})
+	return found
+}
+
+// loadedModules yields the Modules of the application domain's assemblies and
+// of ReadyToRun images; some twice.
+func (r *Runtime) loadedModules(yield func(arch.Addr) bool) {
+	n := &r.names
+	more := true
+	r.sections(func(s rangeSection) bool {
+		more = s.r2r == 0 || yield(s.r2r)
+		return more
+	})
+	at, ok := r.data.pointer("AppDomain")
+	if !more || !ok || n.DomainList < 0 {
+		return
+	}
+	domain, ok := r.word(at)
+	if !ok {
+		return
+	}
+	list := field(arch.Addr(domain), n.DomainList)
+	left, _ := r.u32(field(list, n.ListCount))
+	left = min(left, maxAssemblies)
+	for block := field(list, n.ListFirst); left > 0 && block != 0; {
+		size, ok1 := r.u32(field(block, n.BlockSize))
+		next, ok2 := r.word(field(block, n.BlockNext))
+		if !ok1 || !ok2 || size == 0 {
+			return
+		}
+		for i := range min(size, left) {
+			item, ok := r.word(field(block, n.BlockItems) + 8*arch.Addr(i))
+			if !ok {
+				return
+			}
+			if mod, ok := r.assemblyModule(arch.Addr(item)); ok && !yield(mod) {
+				return
+			}
+		}
+		left -= min(size, left)
+		block = arch.Addr(next)
+	}
+}
+
+// assemblyModule returns the Module of an entry of the domain's list: of an
+// Assembly, or (.NET 10) of a DomainAssembly, which begins with the address of
+// one. A Module leads back to its Assembly.
+func (r *Runtime) assemblyModule(item arch.Addr) (mod arch.Addr, ok bool) {
+	n := &r.names
+	inner, _ := r.word(item)
+	for _, a := range []arch.Addr{item, arch.Addr(inner)} {
+		mod, ok1 := r.word(field(a, n.AssemblyMod))
+		back, ok2 := r.word(field(arch.Addr(mod), n.ModAssembly))
+		if ok1 && ok2 && arch.Addr(back) == a {
+			return arch.Addr(mod), true
+		}
+	}
+	return 0, false
+}
+
+// methodDef returns the MethodDesc that a Module has for MethodDef row rid; 0
+// if none was made or the dump lacks it. The map is a list of tables, of which
+// each goes on where the one before ends.
+func (r *Runtime) methodDef(mod arch.Addr, rid uint32) arch.Addr {
+	n := &r.names
+	m := field(mod, n.ModMethods)
+	for range maxMapBlocks {
+		count, ok1 := r.u32(field(m, n.MapCount))
+		table, ok2 := r.word(field(m, n.MapTable))
+		next, ok3 := r.word(field(m, n.MapNext))
+		if !ok1 || !ok2 || !ok3 {
+			return 0
+		}
+		if rid < count {
+			md, _ := r.word(arch.Addr(table) + 8*arch.Addr(rid))
+			return arch.Addr(md &^ mapFlags)
+		}
+		rid -= count
+		if m = arch.Addr(next); m == 0 {
+			return 0
+		}
+	}
+	return 0
+}
+
+// mapFlags are what a ModuleLookupMap may keep in the low bits of its entries.
+const mapFlags = 7
