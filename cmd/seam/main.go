@@ -28,6 +28,7 @@ var commands = []func() *cobra.Command{
 	newStacks,
 	newInfo,
 	newMethods,
+	newTrim,
 }
 
 func main() {

@@ -25,6 +25,7 @@ type Builder struct {
 	mu      sync.RWMutex
 	methods map[methodKey]*described
 	needs   map[*loader.Image]*Missing
+	framed  map[*loader.Image]bool // images that .debug_frame found a caller in
 	counts  Counts
 }
 
@@ -43,7 +44,7 @@ type described struct {
 // NewBuilder returns a builder for s. Without a symbolizer native frames have
 // no names.
 func NewBuilder(s *managed.Session, syms *symbolize.Symbolizer) *Builder {
-	return &Builder{s: s, syms: syms, methods: map[methodKey]*described{}, needs: map[*loader.Image]*Missing{}}
+	return &Builder{s: s, syms: syms, methods: map[methodKey]*described{}, needs: map[*loader.Image]*Missing{}, framed: map[*loader.Image]bool{}}
 }
 
 // Head describes the dump.
@@ -114,6 +115,9 @@ func (b *Builder) Stack(t *loader.Thread, frames []managed.Frame, stop unwind.St
 			b.nativeFrame(o, f)
 		}
 		o.PC, o.SP, o.By = f.PC, f.SP, f.By.String()
+		if f.By == unwind.ByDebugFrame && i > 0 {
+			b.frameInfo(frames[i-1].PC)
+		}
 		if o.Function == "" {
 			c.Unnamed++
 		}
@@ -296,6 +300,30 @@ func (b *Builder) because(s unwind.Stop) string {
 		}
 	}
 	return text
+}
+
+// frameInfo notes that the frame at pc was left by .debug_frame.
+func (b *Builder) frameInfo(pc arch.PC) {
+	if img := b.s.Process.ImageAt(pc.Lookup()); img != nil {
+		b.mu.Lock()
+		b.framed[img] = true
+		b.mu.Unlock()
+	}
+}
+
+// Sections returns the sections that stacks were built from and that are not
+// mapped, for a trimmed dump to keep.
+func (b *Builder) Sections() map[*loader.Image]map[string][]byte {
+	const name = ".debug_frame"
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	out := make(map[*loader.Image]map[string][]byte, len(b.framed))
+	for img := range b.framed {
+		if data := img.Section(name); data != nil {
+			out[img] = map[string][]byte{name: data}
+		}
+	}
+	return out
 }
 
 // Tail sums up what was built.

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/seamwalk/seam/internal/report"
+	"github.com/seamwalk/seam/loader"
+	"github.com/spf13/cobra"
+)
+
+func newTrim() *cobra.Command {
+	var f shared
+	cmd := &cobra.Command{
+		Use:   "trim DUMP OUT",
+		Short: "A dump cut to what the stacks need",
+		Long: `Trim walks all stacks and writes a core that holds only the pages that were read,
+those that came from image files included, and the symbols that gave names. It
+opens to the same stacks on any machine, with no other files: a dump of megabytes
+or gigabytes becomes one to attach to a bug report.
+
+OUT is packed with zstd when its name ends in .zst; - is standard output. The
+command line of the process is left out; names and whatever else lay in the pages
+that were read is in it.`,
+		Example: `  seam trim core.1234 small.core.zst --images ./app
+  seam stacks small.core.zst --images none`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := f.open(args[0], true)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			// The stacks are written to nowhere, so that all is read that
+			// writing them reads.
+			out, err := report.New(io.Discard, "json", report.Style{})
+			if err != nil {
+				return err
+			}
+			strict := f.write(d, out)
+			if strict != nil && !errors.Is(strict, errStrict) {
+				return strict
+			}
+			keep := loader.Kept{Sections: d.build.Sections()}
+			if d.symbols != nil {
+				keep.Symbols = d.symbols.Used()
+			}
+			var stats loader.TrimStats
+			size, err := writeOut(args[0], args[1], cmd.OutOrStdout(), func(w io.Writer) (err error) {
+				stats, err = d.WriteTrimmed(w, keep)
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[1], err)
+			}
+			said := cmd.OutOrStdout()
+			if args[1] == "-" {
+				said = cmd.ErrOrStderr()
+			}
+			fmt.Fprintf(said, "%d pages read, %d of them at hand; %d bytes of core", stats.Touched, stats.Touched-stats.Absent, stats.Bytes)
+			if size != stats.Bytes {
+				fmt.Fprintf(said, ", %d packed", size)
+			}
+			fmt.Fprintln(said)
+			return strict
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// writeOut makes the file out of what write writes, packed if its name says so,
+// and returns its size. A file that is there is replaced when all is written,
+// and never the dump itself, of which in is the path.
+func writeOut(in, out string, stdout io.Writer, write func(io.Writer) error) (size int64, err error) {
+	if out == "-" {
+		n := &counter{w: stdout}
+		return n.n, write(n)
+	}
+	if a, err := os.Stat(in); err == nil {
+		if b, err := os.Stat(out); err == nil && os.SameFile(a, b) {
+			return 0, errors.New("it is the dump itself")
+		}
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(out), ".seam-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			tmp.Close()
+			os.Remove(tmp.Name())
+		}
+	}()
+	n := &counter{w: tmp}
+	if strings.HasSuffix(out, ".zst") {
+		z, err := zstd.NewWriter(n, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			return 0, err
+		}
+		if err := errors.Join(write(z), z.Close()); err != nil {
+			return 0, err
+		}
+	} else if err := write(n); err != nil {
+		return 0, err
+	}
+	// A temporary file is for its owner alone; a result is made like others.
+	if err := tmp.Chmod(0o644); err != nil {
+		return 0, err
+	}
+	if err := tmp.Close(); err != nil {
+		return 0, err
+	}
+	return n.n, os.Rename(tmp.Name(), out)
+}
+
+// A counter counts the bytes that pass.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
