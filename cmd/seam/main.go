@@ -26,6 +26,7 @@ var errStrict = errors.New("a stack is incomplete")
 // commands lists the subcommands. A new one is a file of its own and a line here.
 var commands = []func() *cobra.Command{
 	newStacks,
+	newSnapshot,
 	newInfo,
 	newMethods,
 	newTrim,

@@ -1,0 +1,130 @@
+package clr
+
+import "github.com/seamwalk/seam/arch"
+
+// Clauses of JIT-compiled code (src/coreclr/inc/corhdr.h, COR_ILMETHOD_SECT_EH
+// as EE_ILEXCEPTION keeps it): their number is the word before the block.
+const (
+	jitClauses     = 8 // behind the block's own header
+	jitClauseSize  = 32
+	jitClauseFiler = 24
+)
+
+// Clauses of ReadyToRun code (docs/design/coreclr/botr/readytorun-format.md,
+// READYTORUN_SECTION_EXCEPTION_INFO; CORCOMPILE_EXCEPTION_CLAUSE).
+const (
+	r2rClauseSize   = 24
+	r2rClauseFilter = 20
+	r2rClauses      = 104 // the section's type
+	r2rNumSections  = 12  // in the header: signature, version, flags come before
+	r2rSections     = 16
+	maxR2RSections  = 256
+)
+
+const clauseFilter = 1 // COR_ILEXCEPTION_CLAUSE_FILTER
+
+// maxClauses bounds the exception clauses of one method.
+const maxClauses = 1 << 16
+
+// Filter reports whether c is the funclet of an exception filter: one of its
+// method's clauses names the funclet's first byte as its filter. Filters run in
+// the first pass, on top of the frames that they judge.
+func (p *Replay) Filter(c *Code) bool {
+	if !c.Funclet {
+		return false
+	}
+	off := uint32(c.Body.Lo - c.Start)
+	if c.Kind == ReadyToRun {
+		return p.r2rFilter(c, off)
+	}
+	v, ok := p.r.word(field(c.Header, p.layout.HdrEHInfo))
+	if !ok || v == 0 {
+		return false
+	}
+	block := arch.Addr(v)
+	n, ok := p.r.word(block - 8)
+	if !ok || n > maxClauses {
+		return false
+	}
+	for i := range int(n) {
+		at := block + arch.Addr(jitClauses+i*jitClauseSize)
+		flags, ok1 := p.r.u32(at)
+		filter, ok2 := p.r.u32(at + jitClauseFiler)
+		if !ok1 || !ok2 {
+			return false
+		}
+		if flags&clauseFilter != 0 && filter == off {
+			return true
+		}
+	}
+	return false
+}
+
+// r2rFilter looks off up in the image's table of exception clauses: pairs of a
+// method's RVA and that of its clauses, which end where the next one's begin.
+func (p *Replay) r2rFilter(c *Code, off uint32) bool {
+	r := p.r
+	table, size, ok := p.r2rSection(c.Header, c.Base)
+	if !ok {
+		return false
+	}
+	start := uint32(c.Start - c.Base)
+	lo, hi := 0, int(size/8)
+	for lo < hi {
+		m := int(uint(lo+hi) >> 1)
+		b := r.linked(table+arch.Addr(8*m), 4)
+		if b == nil {
+			return false
+		}
+		if le32(b) < start {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	// The last pair is a sentinel that only ends the one before it.
+	b := r.linked(table+arch.Addr(8*lo), 16)
+	if lo >= int(size/8)-1 || b == nil || le32(b) != start {
+		return false
+	}
+	from, to := le32(b[4:]), le32(b[12:])
+	if to < from || to-from > maxClauses*r2rClauseSize {
+		return false
+	}
+	for rva := from; rva+r2rClauseSize <= to; rva += r2rClauseSize {
+		b := r.linked(c.Base+arch.Addr(rva), r2rClauseSize)
+		if b == nil {
+			return false
+		}
+		if le32(b)&clauseFilter != 0 && le32(b[r2rClauseFilter:]) == off {
+			return true
+		}
+	}
+	return false
+}
+
+// r2rSection finds the table of exception clauses of the image whose
+// ReadyToRunInfo is info.
+func (p *Replay) r2rSection(info, base arch.Addr) (table arch.Addr, size uint32, ok bool) {
+	r := p.r
+	v, ok := r.word(field(info, r.codeLayout.R2RHeader))
+	if !ok {
+		return 0, 0, false
+	}
+	head := arch.Addr(v)
+	b := r.linked(head, r2rSections)
+	if b == nil {
+		return 0, 0, false
+	}
+	n := min(le32(b[r2rNumSections:]), maxR2RSections)
+	for i := range n {
+		b := r.linked(head+r2rSections+arch.Addr(12*i), 12)
+		if b == nil {
+			return 0, 0, false
+		}
+		if le32(b) == r2rClauses {
+			return base + arch.Addr(le32(b[4:])), le32(b[8:]), true
+		}
+	}
+	return 0, 0, false
+}

@@ -1,0 +1,120 @@
+package clr
+
+import "github.com/seamwalk/seam/arch"
+
+// An ExInfo is what the runtime keeps of an exception in progress: ExInfo since
+// .NET 9, ExceptionTracker before (src/coreclr/vm/exinfo.h, exceptionhandling.h).
+type ExInfo struct {
+	Addr, Prev arch.Addr // Prev is the exception that this one nests in; 0 if there is none
+	Unwinding  bool      // the second pass has started
+	Entered    bool      // managed code of the handler that is run has been entered
+	Low, High  arch.Addr // frames that this pass has been over
+	// Funclet is the caller's SP of the funclet that was run last. It is not
+	// cleared when that returns.
+	Funclet   arch.Addr
+	Enclosing arch.Addr // caller's SP of the frame whose clause that is
+}
+
+// Scanned reports whether any frame has been passed.
+func (e *ExInfo) Scanned() bool { return e.Low != ^arch.Addr(0) || e.High != 0 }
+
+// An exInfoRow is where a version has the fields. The descriptors of .NET 9 and
+// 10 give only the first and the thrown object; that of later ones gives more,
+// and is believed.
+type exInfoRow struct {
+	major int // of the runtime's version
+
+	Prev      int `c:"ExceptionInfo.PreviousNestedInfo"`
+	Flags     int `c:"ExceptionInfo.ExceptionFlags"`
+	Low       int `c:"ExceptionInfo.StackLowBound"`
+	High      int `c:"ExceptionInfo.StackHighBound"`
+	Funclet   int `c:"ExceptionInfo.CSFEHClause"`
+	Enclosing int `c:"ExceptionInfo.CSFEnclosingClause"`
+	Entered   int
+	Clause    int // kind of the clause that is run, at most maxClause
+	Thread    int // points back to the Thread; -1 if there is no such field
+	onStack   bool
+}
+
+// Found in dumps of 10.0.12 (Linux and Windows, x86-64), 10.0.9 (Linux, ARM64),
+// 9.0.20 and 8.0.31 (Linux, x86-64), by what must be there at a known point of
+// a dispatch; those of 10 are the same on the three. ExInfoAt checks them
+// before use.
+var exInfoRows = []exInfoRow{
+	{major: 10, Prev: 0, Clause: 0x38, Entered: 0x3c, Flags: 0x40, Low: 0x80, High: 0x88, Funclet: 0x218, Enclosing: 0x220, Thread: -1, onStack: true},
+	{major: 9, Prev: 0, Clause: 0x38, Entered: 0x3c, Flags: 0x40, Low: 0x80, High: 0x88, Funclet: 0x420, Enclosing: 0x428, Thread: -1, onStack: true},
+	{major: 8, Prev: 0x08, Thread: 0x10, Low: 0x18, High: 0x20, Flags: 0xc8, Funclet: 0x118, Clause: 0x120, Entered: 0x124, Enclosing: 0x128},
+}
+
+// exInfoFor returns the row of a version; the newest one for a version that is
+// not known, nil for one that no row is for.
+func exInfoFor(major int) *exInfoRow {
+	for i := range exInfoRows {
+		if row := &exInfoRows[i]; major == row.major || major == 0 {
+			return row
+		}
+	}
+	return nil
+}
+
+const (
+	unwindHasStarted = 4 // ExceptionFlags::Ex_UnwindHasStarted (src/coreclr/vm/exstatecommon.h)
+	maxClause        = 3
+)
+
+// HasExInfo reports whether anything is known of where this runtime keeps the
+// state of an exception.
+func (p *Replay) HasExInfo() bool { return p.ex != nil }
+
+// ExInfoAt reads the exception at a, of thread t. It reports false if the dump
+// lacks it or what lies there is none: half written, or of another layout.
+func (p *Replay) ExInfoAt(a arch.Addr, t *Thread) (e ExInfo, ok bool) {
+	l := p.ex
+	if l == nil {
+		return e, false
+	}
+	e.Addr = a
+	word := func(off int) arch.Addr {
+		v, have := p.r.word(field(a, off))
+		ok = ok && have
+		return arch.Addr(v)
+	}
+	ok = true
+	e.Prev, e.Low, e.High = word(l.Prev), word(l.Low), word(l.High)
+	e.Funclet, e.Enclosing = word(l.Funclet), word(l.Enclosing)
+	flags, ok1 := p.r.u32(field(a, l.Flags))
+	clause, ok2 := p.r.u32(field(a, l.Clause))
+	entered, ok3 := p.r.u8(field(a, l.Entered))
+	if !ok || !ok1 || !ok2 || !ok3 {
+		return e, false
+	}
+	e.Unwinding, e.Entered = flags&unwindHasStarted != 0, entered != 0
+	return e, p.plausible(&e, clause, entered, t)
+}
+
+// plausible checks an ExInfo against what always holds. Bounds of the stack are
+// of use only where they are known.
+func (p *Replay) plausible(e *ExInfo, clause uint32, entered uint8, t *Thread) bool {
+	onStack := func(a arch.Addr) bool {
+		return t.StackBase == 0 || a >= t.StackLimit && a <= t.StackBase
+	}
+	if clause > maxClause || entered > 1 {
+		return false
+	}
+	if p.ex.onStack {
+		// The newer one lies below the older.
+		if !onStack(e.Addr) || e.Prev != 0 && (e.Prev <= e.Addr || !onStack(e.Prev)) {
+			return false
+		}
+	} else if v, ok := p.r.word(field(e.Addr, p.ex.Thread)); !ok || arch.Addr(v) != t.Addr {
+		return false
+	}
+	if e.Low != ^arch.Addr(0) && !onStack(e.Low) || e.High != 0 && !onStack(e.High) {
+		return false
+	}
+	// No funclet has been run yet, and the field never been written.
+	if !onStack(e.Funclet) || !onStack(e.Enclosing) {
+		e.Funclet, e.Enclosing = 0, 0
+	}
+	return true
+}

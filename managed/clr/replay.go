@@ -1,0 +1,217 @@
+package clr
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// A Replay reads what the runtime's own stack walk looks at and a physical walk
+// does not: which methods it hides, what its Frames count for, how far an
+// exception has come. It is read-only, and safe for concurrent use.
+type Replay struct {
+	r      *Runtime
+	layout replayLayout
+	frames replayFrames
+	ex     *exInfoRow // nil if nothing is known of this version
+	major  int        // of the runtime's version; 0 if not known
+}
+
+// replayLayout is what every descriptor so far leaves out, or that only a
+// replay needs. Where a default stands, it held in .NET 8 to 10 on every
+// platform seen.
+type replayLayout struct {
+	MethodFlags int `c:"MethodDesc.Flags,6"`
+	MethodChunk int `c:"MethodDesc.ChunkIndex,2"`
+	ChunkSize   int `c:"MethodDescChunk.!,24"`
+	ChunkTable  int `c:"MethodDescChunk.MethodTable,0"`
+	Extended    int `c:"StoredSigMethodDesc.ExtendedFlags,28"`
+	HdrEHInfo   int `c:"RealCodeHeader.EHInfo,8"` // right before GCInfo
+}
+
+// Replay returns what a replay of the runtime's walk needs. It never fails:
+// what the runtime does not tell, the answers say.
+func (r *Runtime) Replay() *Replay {
+	p := &Replay{r: r}
+	// Every field has a default, or is optional: fill cannot fail on them.
+	_ = r.data.fill(&p.layout)
+	p.frames.fill(r)
+	first, _, _ := strings.Cut(r.Version, ".")
+	p.major, _ = strconv.Atoi(first)
+	p.ex = exInfoFor(p.major)
+	return p
+}
+
+// Major is the first number of the runtime's version, 0 if it is not known.
+func (p *Replay) Major() int { return p.major }
+
+// The classes of MethodDesc and the kinds of dynamic ones
+// (src/coreclr/vm/method.hpp, MethodClassification and DynamicMethodDesc).
+const (
+	methodClassMask = 7
+	methodDynamic   = 7
+	dynamicLCG      = 0x4000
+	dynamicILStub   = 0x8000
+)
+
+// A Visibility says what the profiler's walk makes of a method.
+type Visibility uint8
+
+const (
+	Visible    Visibility = iota
+	NoMetadata            // a DynamicMethod: walked, and not reported (MethodDesc::IsNoMetadata)
+	Hidden                // an IL stub: passed over in silence (MethodDesc::IsILStub)
+)
+
+// Visibility classifies a MethodDesc. One whose bytes the dump lacks counts as
+// visible; missing is then the address of the first of them.
+func (p *Replay) Visibility(md arch.Addr) (v Visibility, missing arch.Addr) {
+	at := field(md, p.layout.MethodFlags)
+	flags, ok := p.r.u16(at)
+	if !ok {
+		return Visible, at
+	}
+	if flags&methodClassMask != methodDynamic {
+		return Visible, 0
+	}
+	at = field(md, p.layout.Extended)
+	ext, ok := p.r.u32(at)
+	if !ok {
+		return NoMetadata, at
+	}
+	if ext&dynamicILStub != 0 {
+		return Hidden, 0
+	}
+	return NoMetadata, 0
+}
+
+// MethodTable returns the MethodTable of the class that md belongs to; ok is
+// false where the dump lacks its bytes.
+func (p *Replay) MethodTable(md arch.Addr) (mt arch.Addr, ok bool) {
+	index, ok := p.r.u8(field(md, p.layout.MethodChunk))
+	if !ok {
+		return 0, false
+	}
+	align, ok := p.r.data.global("MethodDescAlignment")
+	if !ok {
+		align = 8
+	}
+	chunk := md - arch.Addr(uint64(index)*align) - arch.Addr(p.layout.ChunkSize)
+	v, ok := p.r.word(field(chunk, p.layout.ChunkTable))
+	return arch.Addr(v), ok
+}
+
+// dispatchers are the classes whose methods dispatch exceptions since .NET 9,
+// which the runtime binds at its start (src/coreclr/vm/corelib.h, CLASS__EH and
+// its neighbours). Its walk does not report them, though they lie on the stack
+// and are good seeds. The second shows where it is no mere transition, under
+// the enter and leave hooks of a profiler.
+var dispatchers = []string{
+	"System.Runtime.EH.",
+	"System.Runtime.ExceptionServices.InternalCalls.",
+	"System.Runtime.StackFrameIterator.",
+}
+
+// Dispatcher reports whether md is a method of the managed exception dispatcher.
+func (p *Replay) Dispatcher(md arch.Addr) bool {
+	m, _ := p.r.Describe(md)
+	for _, class := range dispatchers {
+		if strings.HasPrefix(m.Name, class) {
+			return true
+		}
+	}
+	return false
+}
+
+// A ContextLayout is what there is to know of a runtime's CONTEXT besides where
+// registers lie, which arch has.
+type ContextLayout struct {
+	Arch    string
+	FlagsAt int    `json:"flags_at"` // ContextFlags, 4 bytes
+	Whole   uint32 // ContextFlags of a CONTEXT with all integer and control registers
+	Unwound uint32 // CONTEXT_UNWOUND_TO_CALL, which unwinding sets; 0 where it does not
+	Base    int    // bytes of the CONTEXT that every build has, Windows' own
+	Size    int    // sizeof(CONTEXT) of this runtime's build
+	Sizes   []struct {
+		OS    string
+		Since int // major version
+		Size  int
+	}
+	// Syscalls are the instructions that call the system: how they begin, in
+	// hex, and their size. The second one of x86-64, a call through a fixed
+	// address, is wine's.
+	Syscalls []struct {
+		Begin string
+		Size  int
+	}
+}
+
+// contextLayouts is layouts/contexts.json: what callbacks of the versions
+// named in it were given, the newest first.
+var contextLayouts = sync.OnceValue(func() (rows []ContextLayout) {
+	// The table is part of the program: TestContextLayouts reads all of it.
+	text, _ := layouts.ReadFile("layouts/contexts.json")
+	_ = json.Unmarshal(text, &rows)
+	return rows
+})
+
+// Context returns the layout of this runtime's CONTEXT: on Windows the
+// operating system's, elsewhere the PAL's, which grew with the versions; ok is
+// false for a CPU without one.
+func (p *Replay) Context() (l ContextLayout, ok bool) {
+	for _, l = range contextLayouts() {
+		ok = ok || l.Arch == p.r.arch.Name
+		if ok {
+			break
+		}
+	}
+	for _, s := range l.Sizes {
+		if l.Size == 0 && s.OS == p.r.proc.OS && p.major >= s.Since {
+			l.Size = s.Size
+		}
+	}
+	// A descriptor that lays out the Frame of a managed throw knows better: the
+	// CONTEXT is that Frame's last field.
+	size, ok1 := p.r.data.offsets["SoftwareExceptionFrame.!"]
+	at, ok2 := p.r.data.offsets["SoftwareExceptionFrame.TargetContext"]
+	if ok1 && ok2 && size-at >= l.Base {
+		l.Size = size - at
+	}
+	l.Size = max(l.Size, l.Base)
+	return l, ok
+}
+
+// AfterSyscall reports whether a system call is right before pc, to which it
+// then returns.
+func (p *Replay) AfterSyscall(pc arch.Addr) bool {
+	l, _ := p.Context()
+	for _, s := range l.Syscalls {
+		b := p.r.mem.View(pc-arch.Addr(s.Size), s.Size)
+		if b != nil && strings.HasPrefix(hex.EncodeToString(b), s.Begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// forbidSuspendBack is how far before Thread's link the count of its
+// forbid-suspend regions lies: seen on Windows, derived elsewhere.
+const forbidSuspendBack = 56
+
+// maxForbidSuspend bounds that count, which nests a few levels: a larger number
+// is another field.
+const maxForbidSuspend = 256
+
+// ForbidsSuspension reports whether t is in a region in which the runtime lets
+// nobody suspend it (Thread::m_dwForbidSuspendThread).
+func (p *Replay) ForbidsSuspension(t *Thread) bool {
+	n, ok := p.r.u32(field(t.Addr, p.r.threadLayout.Link-forbidSuspendBack))
+	return ok && n > 0 && n < maxForbidSuspend
+}
+
+// InRuntime reports whether a lies in the runtime's own image.
+func (p *Replay) InRuntime(a arch.Addr) bool { return p.r.Image.Span().Has(a) }

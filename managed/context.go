@@ -1,0 +1,46 @@
+package managed
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/clr"
+)
+
+// A context is how the CONTEXT of a runtime is read and written.
+type context struct {
+	a *arch.Arch
+	l clr.ContextLayout
+}
+
+func contextOf(a *arch.Arch, rp *clr.Replay) (context, error) {
+	l, ok := rp.Context()
+	if !ok {
+		return context{}, fmt.Errorf("the layout of a CONTEXT of %s is not known", a.Name)
+	}
+	return context{a, l}, nil
+}
+
+// need returns how many bytes of a CONTEXT hold what a walk reads of it.
+func (c *context) need() int { return max(c.a.Context.Size, c.l.FlagsAt+4) }
+
+// read takes the registers of b, which has at least need bytes.
+func (c *context) read(b []byte, regs *arch.Regs) (flags uint32) {
+	c.a.Context.Load(b, regs)
+	return binary.LittleEndian.Uint32(b[c.l.FlagsAt:])
+}
+
+// write puts the registers that are known, and flags, into b.
+func (c *context) write(b []byte, regs *arch.Regs, flags uint32) {
+	c.a.Context.Store(b, regs)
+	binary.LittleEndian.PutUint32(b[c.l.FlagsAt:], flags)
+}
+
+// flagsAt reads the ContextFlags of the CONTEXT at a in the process.
+func (c *context) flagsAt(mem arch.Memory, a arch.Addr) uint32 {
+	if b := mem.View(a+arch.Addr(c.l.FlagsAt), 4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}

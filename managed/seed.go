@@ -1,0 +1,119 @@
+package managed
+
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/unwind"
+)
+
+// A Seed is the context that an asynchronous walk of a thread is to start from:
+// the registers of its topmost managed frame.
+type Seed struct {
+	Regs    arch.Regs
+	PC, SP  arch.Addr
+	Code    clr.Code
+	Context []byte // a CONTEXT with these registers, of the size that every build has
+}
+
+// A SeedSearch is how the seed of a thread was looked for, and what for.
+type SeedSearch struct {
+	// Needed: the runtime looks at a seed, because the thread is in cooperative
+	// mode. Otherwise it ignores any.
+	Needed bool
+	Native []Frame // from the leaf to the frame that managed code called
+	Seed   *Seed   // nil if there is no managed frame
+	// Documented is what the search finds that the documentation tells
+	// profilers to make: unwind natively, and ask GetFunctionFromIP of each
+	// frame. It passes over IL stubs and dynamic methods, which that does not
+	// know; nil if it finds none.
+	Documented *Seed
+	Stop       unwind.Stop // why the search ended, if Seed is nil
+}
+
+// SameAsDocumented reports whether the documented search finds the same seed.
+func (s *SeedSearch) SameAsDocumented() bool {
+	if s.Seed == nil || s.Documented == nil {
+		return s.Seed == nil && s.Documented == nil
+	}
+	return s.Seed.PC == s.Documented.PC && s.Seed.SP == s.Documented.SP
+}
+
+// FindSeed walks t natively from its own context up to the first pc that counts
+// as managed. t is a thread of the dump; the runtime is n's.
+func (n *Snapshotter) FindSeed(t *loader.Thread) SeedSearch {
+	var s SeedSearch
+	if m, rt := n.s.Thread(t.ID); m != nil && rt == n.rt {
+		s.Needed = m.Cooperative
+	}
+	if n.walker == nil {
+		n.walker = n.s.NewWalker()
+	}
+	w := n.walker
+	w.begin(t)
+	if !w.native.Start(&t.Regs, true, w.hijacks) {
+		s.Stop = w.native.Stop()
+		return s
+	}
+	documented := true // the documented search is still on the way
+	for {
+		f := w.frame()
+		c := n.lookup(f.PC.Addr) // the exact pc, as the runtime does
+		if c.managed() {
+			if s.Seed == nil {
+				s.Seed = n.seed(w.native.Regs(), c.code)
+			}
+			if documented && c.visibility == clr.Visible {
+				s.Documented = n.seed(w.native.Regs(), c.code)
+			}
+			if !documented || s.Documented != nil {
+				return s
+			}
+		} else if s.Seed == nil {
+			f.Kind = Native
+			s.Native = append(s.Native, f)
+		}
+		documented = documented && n.documentedStep(w)
+		if s.Seed != nil && !documented {
+			return s
+		}
+		if w.native.Next() {
+			continue
+		}
+		if stop := w.native.Stop(); stop.Reason.Complete() || s.Seed != nil || !w.rescue() {
+			s.Stop = stop
+			return s
+		}
+		documented = false
+	}
+}
+
+// documentedStep reports whether a profiler's unwinder leaves the frame that w
+// is at as we do: it knows neither the return address that the runtime has
+// hijacked nor stubs that push a register and have no unwind information, for
+// which it takes the word at the stack pointer.
+func (n *Snapshotter) documentedStep(w *Walker) bool {
+	f := w.native.Frame()
+	if c := n.lookup(f.PC.Addr); c.code.Kind == clr.Stub {
+		v, ok := n.mem.Word(f.SP)
+		return ok && n.lookup(arch.Addr(v)).managed()
+	}
+	for _, h := range w.hijacks {
+		if h.Slot >= f.SP && h.Slot-f.SP < hijackReach {
+			return false
+		}
+	}
+	return true
+}
+
+// hijackReach is how far above a frame's stack pointer its return address can
+// lie for its step to read it.
+const hijackReach = 1 << 16
+
+// seed makes a seed of a frame's registers.
+func (n *Snapshotter) seed(regs *arch.Regs, code clr.Code) *Seed {
+	s := &Seed{Regs: *regs, PC: n.pcOf(regs), SP: n.spOf(regs), Code: code}
+	s.Context = make([]byte, n.ctx.l.Base)
+	n.ctx.write(s.Context, regs, n.ctx.l.Whole)
+	return s
+}

@@ -1,0 +1,31 @@
+package managed
+
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/clr"
+)
+
+// GetFunctionFromIP answers as ICorProfilerInfo::GetFunctionFromIP does, and
+// ICorProfilerInfo4::GetFunctionFromIP2, whose rejit id is 0 unless the method
+// has been rejitted: methods without metadata, IL stubs and dynamic ones, do
+// not count. Where it fails the runtime leaves its output untouched.
+func (n *Snapshotter) GetFunctionFromIP(ip arch.Addr) (FunctionID, HRESULT) {
+	fn, hr := n.GetFunctionFromIP3(ip)
+	if hr == S_OK && n.lookup(ip).visibility != clr.Visible {
+		return 0, E_FAIL
+	}
+	return fn, hr
+}
+
+// GetFunctionFromIP3 answers as ICorProfilerInfo8::GetFunctionFromIP3 does,
+// which knows methods without metadata as well.
+func (n *Snapshotter) GetFunctionFromIP3(ip arch.Addr) (FunctionID, HRESULT) {
+	if len(n.byID) == 0 {
+		return 0, CORPROF_E_NOT_YET_AVAILABLE
+	}
+	c := n.lookup(ip)
+	if !c.managed() {
+		return 0, E_FAIL
+	}
+	return FunctionID(c.code.Method), S_OK
+}

@@ -1,0 +1,221 @@
+package managed
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/unwind"
+)
+
+// A FunctionID is a profiler's name of a method: its MethodDesc, the canonical
+// one for shared code. 0 stands for a run of native frames.
+type FunctionID arch.Addr
+
+// A ThreadID is a profiler's name of a thread: its Thread object.
+type ThreadID arch.Addr
+
+// A Mode says who walks the thread.
+type Mode uint8
+
+const (
+	// Self: the thread walks itself, in a profiler's callback or in native code
+	// that it has called.
+	Self Mode = iota
+	// Suspended: another thread walks it, after ICorProfilerInfo10::SuspendRuntime.
+	Suspended
+	// OSSuspended: another thread walks it, without; on Windows DoStackSnapshot
+	// then stops it with SuspendThread, elsewhere it refuses.
+	OSSuspended
+)
+
+var modes = [...]string{Self: "self", Suspended: "suspended", OSSuspended: "os-suspended"}
+
+func (m Mode) String() string { return modes[m] }
+
+// ParseMode is the inverse of Mode.String.
+func ParseMode(s string) (Mode, error) {
+	for m, name := range modes {
+		if s == name {
+			return Mode(m), nil
+		}
+	}
+	return 0, fmt.Errorf("mode %q is none of self, suspended, os-suspended", s)
+}
+
+// COR_PRF_SNAPSHOT_INFO (src/coreclr/inc/corprof.idl).
+const (
+	COR_PRF_SNAPSHOT_DEFAULT          = 0
+	COR_PRF_SNAPSHOT_REGISTER_CONTEXT = 1
+)
+
+// A Request is a call of ICorProfilerInfo2::DoStackSnapshot, with what a dump
+// cannot tell of the caller.
+type Request struct {
+	// Thread is the target's ThreadID. 0 means the calling thread, which is
+	// then the one of TID.
+	Thread ThreadID
+	TID    uint32 // of the calling thread, if Thread is 0
+	Mode   Mode
+	Flags  uint32 // COR_PRF_SNAPSHOT_INFO
+	// Context is the seed, a CONTEXT as long as its control and integer
+	// registers at least; nil for none.
+	Context     []byte
+	ContextSize uint32 // as the profiler gives it: the runtime never looks at it
+	ClientData  any
+
+	// NoStackSnapshot: the profiler's event mask lacks COR_PRF_ENABLE_STACK_SNAPSHOT.
+	NoStackSnapshot bool
+	// FilterContext is the context that a debugger has set for the thread; nil
+	// for none. A dump does not tell.
+	FilterContext []byte
+	// InSyscall overrides, for an OSSuspended cooperative thread of Windows,
+	// whether it is in a system call, in which its context cannot be had. By
+	// itself Do looks for a system-call instruction before the pc.
+	InSyscall *bool
+}
+
+// A Call is one call of a StackSnapshotCallback. What it refers to is valid
+// until the callback returns.
+type Call struct {
+	Function    FunctionID // 0 for a run of native frames
+	IP          arch.Addr
+	ContextSize uint32 // sizeof(CONTEXT) of the runtime, or 0 without COR_PRF_SNAPSHOT_REGISTER_CONTEXT
+	ClientData  any
+
+	owner *Snapshotter
+	gen   uint64
+}
+
+// ErrCallOver is the error of using a Call after its callback has returned.
+var ErrCallOver = errors.New("the callback that this belongs to has returned: its frame info and context were the walker's own")
+
+// Context returns the CONTEXT that the callback is given, nil without
+// COR_PRF_SNAPSHOT_REGISTER_CONTEXT. Of its registers the pc, the stack and
+// frame pointers and those that calls preserve can be relied on, except that a
+// frame which called native code directly has only the first three.
+func (c *Call) Context() ([]byte, error) {
+	if c.owner == nil || c.owner.gen != c.gen {
+		return nil, ErrCallOver
+	}
+	if c.ContextSize == 0 {
+		return nil, nil
+	}
+	return c.owner.buf, nil
+}
+
+// Registers is Context as registers; unlike it, it is there without the flag.
+func (c *Call) Registers() (*arch.Regs, error) {
+	if c.owner == nil || c.owner.gen != c.gen {
+		return nil, ErrCallOver
+	}
+	return c.owner.shown, nil
+}
+
+// A FrameInfo is what a COR_PRF_FRAME_INFO points to (the runtime's
+// _COR_PRF_FRAME_INFO_INTERNAL, src/coreclr/vm/proftoeeinterfaceimpl.h).
+type FrameInfo struct {
+	Size, Version uint16
+	Function      FunctionID
+	IP            arch.Addr
+	// ExtraArg and ThisArg are always 0 in a stack snapshot: they do not help to
+	// tell the exact instantiation of shared code.
+	ExtraArg, ThisArg arch.Addr
+}
+
+const (
+	frameInfoSize    = 40 // with 8-byte pointers
+	frameInfoVersion = 1
+)
+
+// FrameInfo returns what the callback's frame info points to.
+func (c *Call) FrameInfo() (FrameInfo, error) {
+	if c.owner == nil || c.owner.gen != c.gen {
+		return FrameInfo{}, ErrCallOver
+	}
+	return FrameInfo{Size: frameInfoSize, Version: frameInfoVersion, Function: c.Function, IP: c.IP}, nil
+}
+
+// A Callback is a profiler's StackSnapshotCallback. Any answer but S_OK ends
+// the walk.
+type Callback func(Call) HRESULT
+
+// A Snapshotter does over a dump what ICorProfilerInfo2::DoStackSnapshot does
+// in the process. It is not safe for concurrent use; make one for each goroutine.
+type Snapshotter struct {
+	s   *Session
+	rt  *clr.Runtime
+	rp  *clr.Replay
+	a   *arch.Arch
+	mem arch.Memory
+	ctx context
+
+	byID    map[ThreadID]*clr.Thread
+	tids    map[ThreadID]uint32
+	noBound bool // the runtime does not check the stack's lower bound
+
+	cache    [snapshotCache]snapshotCode
+	eh       map[arch.Addr]bool // by MethodTable: whether it is the exception dispatcher's
+	zero     arch.Regs          // every register known, and 0
+	windows  bool
+	busy     bool
+	gen      uint64
+	buf      []byte     // the live CONTEXT
+	shown    *arch.Regs // the registers in buf
+	callback Callback
+	req      *Request
+	walk     snapshotWalk
+	why      Why
+	step     unwind.Step
+	walker   *Walker // of seeds
+	frames   []Frame
+}
+
+// NewSnapshotter returns a Snapshotter over the threads of rt, a runtime of s.
+func (s *Session) NewSnapshotter(rt *clr.Runtime) (*Snapshotter, error) {
+	n := &Snapshotter{s: s, rt: rt, rp: rt.Replay(), a: s.Process.Arch, mem: s.Process.Memory,
+		byID: map[ThreadID]*clr.Thread{}, tids: map[ThreadID]uint32{}, eh: map[arch.Addr]bool{},
+		windows: s.Process.OS == "windows"}
+	var err error
+	if n.ctx, err = contextOf(n.a, n.rp); err != nil {
+		return nil, err
+	}
+	n.buf = make([]byte, max(n.ctx.l.Size, n.ctx.need()))
+	n.noBound = muslBuild(s.Process)
+	for r := range n.a.Names {
+		n.zero.Set(arch.Reg(r), 0)
+	}
+	ts, _ := rt.Threads()
+	for i := range ts {
+		n.byID[ThreadID(ts[i].Addr)] = &ts[i]
+	}
+	for tid, m := range s.threads {
+		if m.rt == rt {
+			n.byID[ThreadID(m.thread.Addr)] = m.thread
+			n.tids[ThreadID(m.thread.Addr)] = tid
+		}
+	}
+	return n, nil
+}
+
+// Why says what decided the last Do.
+func (n *Snapshotter) Why() Why { return n.why }
+
+// Do calls callback as DoStackSnapshot would, and returns what it would
+// return. Callbacks made before a failure stay made.
+func (n *Snapshotter) Do(req Request, callback Callback) HRESULT {
+	if n.busy {
+		n.why = Why{Row: 6, Text: "a callback asked for another walk of the thread that is being walked"}
+		return CORPROF_E_STACKSNAPSHOT_UNSAFE
+	}
+	n.busy = true
+	defer func() { n.busy, n.callback, n.req = false, nil, nil }()
+	n.why = Why{}
+	n.callback, n.req = callback, &req
+	t, hr, refused := n.enter(&req)
+	if refused {
+		return hr
+	}
+	return n.run(t)
+}

@@ -1,0 +1,193 @@
+package managed
+
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/unwind"
+)
+
+// A snapshotCode is what a walk asks of the code at a pc, remembered. Unlike a
+// physical walk, the runtime's looks up the exact pc, also of a return address.
+type snapshotCode struct {
+	pc         arch.Addr
+	code       clr.Code
+	rule       arch.Rule
+	outcome    unwind.Outcome
+	why        unwind.Stop
+	visibility clr.Visibility
+	dispatcher bool
+}
+
+func (c *snapshotCode) managed() bool { return c.code.Managed() }
+
+// snapshotCache is prime, so that the even strides of code do not collide.
+const snapshotCache = 1021
+
+// lookup says what lies at pc. The answer is good until the next look-up.
+func (n *Snapshotter) lookup(pc arch.Addr) *snapshotCode {
+	c := &n.cache[(uint64(pc)^uint64(pc)>>17)%snapshotCache]
+	if c.pc == pc && pc != 0 {
+		return c
+	}
+	*c = snapshotCode{pc: pc}
+	if c.code, _ = n.rt.Lookup(pc); !c.managed() {
+		return c
+	}
+	n.step = unwind.Step{PC: arch.PC{Addr: pc, Exact: true}, Mem: n.mem, Arch: n.a}
+	if c.outcome = n.rt.Source().Unwind(&n.step); c.outcome == unwind.UseRule {
+		c.rule = n.step.Rule
+	}
+	c.why = n.step.Why
+	c.visibility, _ = n.rp.Visibility(c.code.Method)
+	c.dispatcher = c.visibility == clr.Visible && n.dispatches(c.code.Method)
+	return c
+}
+
+// dispatches reports whether md is a method of the exception dispatcher, of
+// which the names of each class tell once.
+func (n *Snapshotter) dispatches(md arch.Addr) bool {
+	mt, ok := n.rp.MethodTable(md)
+	if !ok {
+		return false
+	}
+	is, known := n.eh[mt]
+	if !known {
+		is = n.rp.Dispatcher(md)
+		n.eh[mt] = is
+	}
+	return is
+}
+
+// How unwinding a managed frame ended.
+type unwindResult uint8
+
+const (
+	unwound unwindResult = iota
+	unwindNoInfo
+	unwindNoWord
+)
+
+var unwindTexts = [...]string{
+	unwindNoInfo: "a managed method's unwind information cannot be read",
+	unwindNoWord: "a word of the stack cannot be read",
+}
+
+// unwind finds the registers of c's caller.
+func (n *Snapshotter) unwind(c *snapshotCode, regs, out *arch.Regs) (at arch.Addr, how unwindResult) {
+	if c.outcome != unwind.UseRule {
+		return c.why.At, unwindNoInfo
+	}
+	r := &c.rule
+	base, _ := regs.Get(r.Base)
+	cfa := arch.Addr(base) + arch.Addr(int64(r.Offset))
+	*out = *regs
+	out.Set(n.a.SP, uint64(cfa))
+	for i := range r.Saved[:r.N] {
+		s := &r.Saved[i]
+		at := cfa + arch.Addr(int64(s.Off))
+		v, ok := n.mem.Word(at)
+		if !ok {
+			return at, unwindNoWord
+		}
+		// Before it walks, the runtime puts back a return address that it has
+		// hijacked.
+		if t := n.walk.thread; at == t.HijackSlot && at != 0 {
+			v = uint64(t.HijackReturn)
+		}
+		out.Set(s.Reg, v)
+	}
+	if r.RA != arch.NoReg {
+		v, _ := out.Get(r.RA)
+		out.Set(n.a.PC, v)
+	}
+	pc := n.pcOf(out)
+	if r.Signed {
+		pc = n.a.Strip(pc)
+		out.Set(n.a.PC, uint64(pc))
+	}
+	if n.a.LR != arch.NoReg {
+		out.Set(n.a.LR, uint64(pc)) // so unwinding leaves it
+	}
+	return 0, unwound
+}
+
+// flush reports the native run that was held back.
+func (n *Snapshotter) flush() {
+	if w := &n.walk; w.held && !w.aborted {
+		w.held = false
+		n.report(0, &w.heldRegs, w.heldFlags)
+	}
+}
+
+// report calls the profiler's callback.
+func (n *Snapshotter) report(fn FunctionID, regs *arch.Regs, flags uint32) {
+	w := &n.walk
+	if n.callback == nil {
+		w.aborted = true
+		n.why = Why{Text: "the callback is null; the runtime does not check", Dies: !n.windows}
+		return
+	}
+	c := Call{Function: fn, IP: n.pcOf(regs), ClientData: n.req.ClientData, owner: n}
+	if n.req.Flags&COR_PRF_SNAPSHOT_REGISTER_CONTEXT != 0 {
+		c.ContextSize = uint32(n.ctx.l.Size)
+		n.ctx.write(n.buf, regs, flags)
+	}
+	n.gen++
+	c.gen, n.shown = n.gen, regs
+	answer := n.callback(c)
+	n.gen++
+	w.calls++
+	w.aborted = answer != S_OK
+}
+
+// abort ends a walk that the callback does not want to go on, or that has none.
+func (n *Snapshotter) abort() HRESULT {
+	if n.callback == nil {
+		return E_UNEXPECTED
+	}
+	// The callback's own code is lost.
+	n.why = Why{Text: "the callback answered other than S_OK"}
+	return CORPROF_E_STACKSNAPSHOT_ABORTED
+}
+
+// finish ends a walk that has reached the root. Without a single position it
+// counts as failed (StackWalkFramesEx starts from that).
+func (n *Snapshotter) finish() HRESULT {
+	w := &n.walk
+	if n.flush(); w.aborted {
+		return n.abort()
+	}
+	if w.stops == 0 {
+		n.why.Text, n.why.At = "the walk found no managed frame, and no explicit Frame of a method", 0
+		return E_FAIL
+	}
+	return S_OK
+}
+
+// fail ends a walk that the runtime gives up.
+func (n *Snapshotter) fail(text string, at arch.Addr) HRESULT {
+	if n.flush(); n.walk.aborted {
+		return n.abort()
+	}
+	n.why = Why{Text: text, At: at}
+	return E_FAIL
+}
+
+// fault ends a walk at bytes that cannot be read. If the process itself could
+// not have read them, its own walk would have faulted, which Windows catches
+// and Linux does not.
+func (n *Snapshotter) fault(text string, at arch.Addr) HRESULT {
+	if n.flush(); n.walk.aborted {
+		return n.abort()
+	}
+	n.why = Why{Text: text, At: at}
+	switch absence, _ := n.s.Process.Memory.Absent(at); absence {
+	case loader.Present:
+	case loader.Unmapped:
+		n.why.Dies = !n.windows
+	default:
+		n.why.Missing = true
+	}
+	return E_UNEXPECTED
+}

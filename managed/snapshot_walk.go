@@ -1,0 +1,268 @@
+package managed
+
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/clr"
+)
+
+// A snapshotWalk is the state of one replayed walk: the runtime's
+// StackFrameIterator over explicit Frames and managed code
+// (src/coreclr/vm/stackwalk.cpp), and what StackWalkFrames makes of it.
+type snapshotWalk struct {
+	thread *clr.Thread
+	mode   Mode
+	regs   arch.Regs // of the position the walk is at
+	caller arch.Regs // of the managed frame's caller
+
+	callerManaged bool
+	flags         uint32 // ContextFlags, handed on from whatever set them
+	// started: regs are a seed, or the context of the operating system.
+	started bool
+
+	frame   clr.Frame // the current explicit Frame
+	frames  int       // passed so far
+	end     bool      // no Frame is left
+	broken  arch.Addr // where the chain of Frames is broken, or 0
+	inlined arch.Addr // the last InlinedCallFrame that was followed
+
+	skip   skip
+	skipTo arch.Addr // of skipToParent
+	stops  int       // positions that the iterator handed out, reported or not
+	calls  int
+
+	tracker    clr.ExInfo // the newest exception
+	hasTracker bool
+
+	held         bool      // a native run waits for what comes next
+	heldRegs     arch.Regs // its registers
+	heldFlags    uint32
+	inDispatcher bool // the last managed frame was one of the exception dispatcher
+	aborted      bool
+}
+
+// A skip says up to where managed frames are hidden.
+type skip uint8
+
+const (
+	skipNone     skip = iota
+	skipOne           // the funclet that is being visited
+	skipToParent      // up to the frame whose caller's SP is skipTo
+)
+
+// maxSnapshotSteps bounds a walk. The runtime has no such bound: there, code
+// and Frames are what it has put there itself.
+const maxSnapshotSteps = 1 << 20
+
+const brokenChain = "the chain of explicit Frames is broken"
+
+// maxTrackers bounds the exceptions nested on one thread.
+const maxTrackers = 1 << 12
+
+// begin prepares a walk of t.
+func (w *snapshotWalk) begin(n *Snapshotter, t *clr.Thread, mode Mode) {
+	*w = snapshotWalk{thread: t, mode: mode, regs: n.zero}
+	clear(n.buf)
+	if t.Exception != 0 {
+		if w.tracker, w.hasTracker = n.rp.ExInfoAt(t.Exception, t); !w.hasTracker {
+			n.why = Why{Text: "the state of the thread's exception is not whole in the dump, or not known of this version: it counts as none", At: t.Exception}
+		}
+	}
+}
+
+func (n *Snapshotter) pcOf(regs *arch.Regs) arch.Addr {
+	v, _ := regs.Get(n.a.PC)
+	return arch.Addr(v)
+}
+
+func (n *Snapshotter) spOf(regs *arch.Regs) arch.Addr {
+	v, _ := regs.Get(n.a.SP)
+	return arch.Addr(v)
+}
+
+// run walks the thread that enter has let through.
+func (n *Snapshotter) run(t *clr.Thread) HRESULT {
+	w := &n.walk
+	if n.firstFrame(t.Frame); w.broken != 0 {
+		return n.fault(brokenChain, w.broken)
+	}
+	for step := 0; ; step++ {
+		if step == maxSnapshotSteps {
+			return n.fail("the walk goes round in circles", n.pcOf(&w.regs))
+		}
+		c := n.lookup(n.pcOf(&w.regs))
+		if c.managed() {
+			if hr, over := n.managedFrame(c); over {
+				return hr
+			}
+			continue
+		}
+		if w.end {
+			return n.finish()
+		}
+		if hr, over := n.explicitFrame(); over {
+			return hr
+		}
+	}
+}
+
+// managedFrame visits the managed frame that the walk is at, and goes on to its
+// caller.
+func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
+	w := &n.walk
+	if at, how := n.unwind(c, &w.regs, &w.caller); how != unwound {
+		return n.fault(unwindTexts[how], at), true
+	}
+	// c lies in a cache: it is gone after the next look-up.
+	code, visibility, dispatcher := c.code, c.visibility, c.dispatcher
+	w.callerManaged = n.lookup(n.pcOf(&w.caller)).managed()
+	callerSP := n.spOf(&w.caller)
+	// Frames inside of this frame belong to calls that the walk is past.
+	for !w.end && w.frame.Addr < callerSP {
+		n.nextFrame()
+	}
+	if w.broken != 0 {
+		return n.fault(brokenChain, w.broken), true
+	}
+	n.visit(&code, visibility, dispatcher, callerSP)
+	if w.aborted {
+		return n.abort(), true
+	}
+	w.regs = w.caller
+	w.flags |= n.ctx.l.Unwound
+	if t := w.thread; t.StackBase != 0 && (callerSP >= t.StackBase || callerSP < t.StackLimit && !n.noBound) {
+		return n.fail("the stack pointer of the caller lies outside of the stack", callerSP), true
+	}
+	if w.callerManaged || w.skip != skipNone {
+		return 0, false
+	}
+	// A run of native frames begins. It is reported by the registers of its
+	// youngest, as they are when the managed callee returns.
+	w.stops++
+	n.flush()
+	if !w.inDispatcher {
+		w.held, w.heldRegs, w.heldFlags = true, w.regs, w.flags
+	}
+	if w.aborted {
+		return n.abort(), true
+	}
+	return 0, false
+}
+
+// visit decides what becomes of a managed frame.
+func (n *Snapshotter) visit(c *clr.Code, visibility clr.Visibility, dispatcher bool, callerSP arch.Addr) {
+	w := &n.walk
+	if n.passed(callerSP) {
+		return
+	}
+	if w.skip == skipOne || w.skip == skipToParent && callerSP == w.skipTo {
+		w.skip = skipNone
+	}
+	if w.skip == skipNone && c.Funclet {
+		w.skip, w.skipTo = n.parent(c, callerSP)
+	}
+	if w.skip != skipNone || visibility == clr.Hidden {
+		return
+	}
+	w.stops++
+	// Since .NET 9 managed code dispatches exceptions. Its frames are not
+	// reported, nor are the native runs on both sides of them: the younger one
+	// is held back for that, the older never held.
+	if w.inDispatcher = dispatcher; dispatcher {
+		w.held = false
+		return
+	}
+	n.flush()
+	if visibility == clr.Visible && !w.aborted {
+		n.report(FunctionID(c.Method), &w.regs, w.flags)
+	}
+}
+
+// passed reports whether the frame or Frame at v has been unwound already by
+// the exception in progress: on every architecture since .NET 9, and on x86-64
+// before, those are the ones in (low, high].
+func (n *Snapshotter) passed(v arch.Addr) bool {
+	w := &n.walk
+	return w.hasTracker && w.tracker.Unwinding && v > w.tracker.Low && v <= w.tracker.High
+}
+
+// parent finds the frame of the method that funclet c is a handler of, for
+// which the walk then hides everything up to it
+// (ExceptionTracker::FindParentStackFrame, src/coreclr/vm/exceptionhandling.cpp).
+func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) {
+	w := &n.walk
+	if n.rp.Filter(c) {
+		return skipNone, 0 // a filter is reported, and so are the frames that it judges
+	}
+	native := !w.callerManaged
+	if n.windows {
+		native = n.rp.InRuntime(n.pcOf(&w.caller))
+	}
+	if !native {
+		return skipOne, 0 // a finally that its own method calls
+	}
+	e, ok := w.tracker, w.hasTracker
+	for i := 0; ok && i < maxTrackers; i++ {
+		if e.Scanned() && e.Funclet == callerSP {
+			return skipToParent, e.Enclosing
+		}
+		if e.Prev == 0 {
+			break
+		}
+		e, ok = n.rp.ExInfoAt(e.Prev, w.thread)
+	}
+	return skipNone, 0
+}
+
+// explicitFrame takes what the current explicit Frame restores.
+func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
+	w := &n.walk
+	f := w.frame
+	if w.skip == skipNone && !n.passed(f.Addr) && n.rp.HasMethod(f) {
+		w.stops++
+	}
+	w.caller = w.regs
+	if n.rp.UpdateRegs(f, &w.caller) && n.lookup(n.pcOf(&w.caller)).managed() && w.inlined != f.Addr {
+		w.regs = w.caller
+		if at := n.rp.ContextOf(f); at != 0 {
+			w.flags = n.ctx.flagsAt(n.mem, at)
+		}
+		if w.mode == OSSuspended && n.rp.Resumable(f) {
+			return n.fail("the operating system suspended a thread that the runtime had interrupted before", f.Addr), true
+		}
+		// This one stays: the managed frame that it leads to holds it, and
+		// drops it. Where that does not (no runtime makes such a chain), it is
+		// passed the second time.
+		if f.Kind == clr.InlinedCallFrame {
+			w.inlined = f.Addr
+			return 0, false
+		}
+	}
+	n.nextFrame()
+	if w.broken != 0 {
+		return n.fault(brokenChain, w.broken), true
+	}
+	return 0, false
+}
+
+// firstFrame turns to the Frame at a, nextFrame to the next. A Frame lies above
+// all newer ones; a chain that turns back is broken.
+func (n *Snapshotter) firstFrame(a arch.Addr) {
+	w := &n.walk
+	if w.end = a == clr.EndOfFrames; w.end {
+		return
+	}
+	var ok bool
+	if w.frame, ok = n.rt.FrameAt(a); !ok {
+		w.broken, w.end = a, true
+	}
+}
+
+func (n *Snapshotter) nextFrame() {
+	w := &n.walk
+	if at := w.frame.Next; at > w.frame.Addr && w.frames < maxChain {
+		w.frames++
+		n.firstFrame(at)
+		return
+	}
+	w.broken, w.end = w.frame.Addr, true
+}
