@@ -118,7 +118,7 @@ func amd64TailInsn(b []byte) (k amd64Tail, n int, v int64) {
 // alone, it is one only if the instruction before it took the frame down.
 // gcc's and clang's cold parts are entered by such a jump with the frame still
 // standing, and where wine's unwinder takes that for a tail call it is wrong.
-func amd64Epilogue(q *PEQuery, fn *PEFunction, own *amd64Info, r *Rule) PEResult {
+func amd64Epilogue(q *PEQuery, fn *PEFunction, own *amd64Info, frame *amd64Frame, r *Rule) PEResult {
 	var slot [16]int64
 	var popped RegSet
 	off := int64(0)
@@ -153,8 +153,7 @@ func amd64Epilogue(q *PEQuery, fn *PEFunction, own *amd64Info, r *Rule) PEResult
 			k = amd64TailOut
 		}
 		if k == amd64TailOut && !moved {
-			ends, res := amd64FrameGone(q, fn, pc)
-			if !ends {
+			if gone, res := frame.gone(q, fn, pc); !gone {
 				return res
 			}
 		}
@@ -168,38 +167,65 @@ func amd64Epilogue(q *PEQuery, fn *PEFunction, own *amd64Info, r *Rule) PEResult
 	return PEResult{}
 }
 
-// amd64FrameGone reports whether the instruction before pc took a frame down:
-// a pop, `add rsp`, `lea rsp`, `mov rsp` or leave.
-func amd64FrameGone(q *PEQuery, fn *PEFunction, pc Addr) (bool, PEResult) {
-	n := min(int(pc-(q.Base+Addr(fn.Begin))), 11)
+// gone reports whether the instructions right before the jump at pc took the
+// frame down. It wants all that the prologue's end implies, to the byte: a
+// single byte that looks like a pop is more often a part of something else.
+func (f *amd64Frame) gone(q *PEQuery, fn *PEFunction, pc Addr) (bool, PEResult) {
+	const longest = 3 + 16*2 + 8 // vzeroupper, pops, and what frees the rest
+	n := min(int64(pc-(q.Base+Addr(fn.Begin))), longest)
 	if n <= 0 {
 		return false, PEResult{}
 	}
-	b := q.Mem.View(pc-Addr(n), n)
+	b := q.Mem.View(pc-Addr(n), int(n))
 	if b == nil {
 		return false, PEResult{PENoCode, pc - Addr(n)}
 	}
-	if n > 3 && b[n-3] == 0xc5 && b[n-2]&0xfb == 0xf8 && b[n-1] == 0x77 {
-		b = b[:n-3]
+	ends := func(tail ...byte) bool {
+		return len(b) >= len(tail) && string(b[len(b)-len(tail):]) == string(tail)
 	}
-	ends := func(tail ...int) bool { // -1: any byte
-		if len(tail) > len(b) {
-			return false
+	if ends(0xc5, 0xf8, 0x77) {
+		b = b[:len(b)-3]
+	}
+	for i := f.n - 1; i >= 0; i-- {
+		reg := amd64Number(f.pops[i])
+		if !ends(0x58 | reg&7) {
+			return false, PEResult{}
 		}
-		for i, t := range tail {
-			if t >= 0 && b[len(b)-len(tail)+i] != byte(t) {
-				return false
+		b = b[:len(b)-1]
+		if reg >= 8 {
+			if !ends(0x41) {
+				return false, PEResult{}
 			}
+			b = b[:len(b)-1]
 		}
-		return true
 	}
-	last := b[len(b)-1]
-	return last&0xf8 == 0x58 || last == 0xc9 || // pop, leave
-			ends(0x48, 0x83, 0xc4, -1) || ends(0x48, 0x81, 0xc4, -1, -1, -1, -1) || // add rsp, imm
-			ends(0x48, 0x8d, 0x64, 0x24, -1) || ends(0x48, 0x8d, 0xa4, 0x24, -1, -1, -1, -1) || // lea rsp, [rsp+x]
-			ends(0x48, 0x8d, 0x65, -1) || ends(0x48, 0x8d, 0xa5, -1, -1, -1, -1) || // lea rsp, [rbp+x]
-			ends(0x48, 0x89, 0xec) || ends(0x48, 0x8b, 0xe5) || ends(0x49, 0x8b, 0xe3), // mov rsp, rbp; mov rsp, r11
-		PEResult{}
+	if f.free == 0 {
+		return f.n > 0, PEResult{}
+	}
+	imm := binary.LittleEndian.AppendUint32(nil, uint32(f.free))
+	ends8 := func(op ...byte) bool { return f.free < 128 && ends(append(op, imm[0])...) }
+	ends32 := func(op ...byte) bool { return ends(append(op, imm...)...) }
+	switch {
+	case ends8(0x48, 0x83, 0xc4), ends32(0x48, 0x81, 0xc4), // add rsp, n
+		ends8(0x48, 0x8d, 0x64, 0x24), ends32(0x48, 0x8d, 0xa4, 0x24), // lea rsp, [rsp+n]
+		ends(0x48, 0x8b, 0xe5), ends(0x48, 0x89, 0xec), // mov rsp, rbp
+		ends(0x49, 0x8b, 0xe3), ends(0x4c, 0x89, 0xdc), // mov rsp, r11
+		f.free == 8 && (ends(0x58) || ends(0x59) || ends(0x5a)),       // pop into a scratch register
+		len(b) >= 4 && string(b[len(b)-4:len(b)-1]) == "\x48\x8d\x65", // lea rsp, [rbp+n]
+		len(b) >= 7 && string(b[len(b)-7:len(b)-4]) == "\x48\x8d\xa5":
+		return true, PEResult{}
+	}
+	return false, PEResult{}
+}
+
+// amd64Number returns the CPU's own number of a general register.
+func amd64Number(r Reg) byte {
+	for i, x := range amd64PERegs {
+		if x == r {
+			return byte(i)
+		}
+	}
+	return 0
 }
 
 // noEpilogue reports whether the EPILOG codes of version 2 rule out that q.PC

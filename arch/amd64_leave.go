@@ -1,6 +1,10 @@
 package arch
 
-import "golang.org/x/arch/x86/x86asm"
+import (
+	"encoding/binary"
+
+	"golang.org/x/arch/x86/x86asm"
+)
 
 const (
 	amd64Steps = 64   // bounds how many instructions Leave follows, over all branches
@@ -26,8 +30,9 @@ const (
 // An amd64Path is the state of the CPU along one way through the code.
 type amd64Path struct {
 	reg    [16]amd64Value
-	stored [8]struct{ at, v amd64Value } // on the stack, along this path
+	stored [16]struct{ at, v amd64Value } // on the stack, along this path
 	n      int
+	lost   bool   // there were more stores
 	sums   RegSet // registers that hold an address computed with an index: a switch jumps to such
 	pushed int64  // bytes that a caller in the same piece of code (a PLT entry) has pushed before
 }
@@ -52,24 +57,30 @@ func amd64Leave(mem Memory, pc Addr, r *Rule) bool {
 // jumps to the first entry, that one pushes a word and jumps to the linker.
 // linkers differ in whether they describe these bytes; lld does not.
 func amd64PLTPushed(mem Memory, pc Addr) int64 {
-	at := viewUpTo(mem, pc, 8)
-	before := func(n int, op ...byte) bool {
+	before := func(n int, op string) bool {
 		b := mem.View(pc-Addr(n), n)
-		return b != nil && string(b[:len(op)]) == string(op)
+		return b != nil && string(b[:len(op)]) == op
 	}
-	b := at
+	first := func(a Addr) bool { // push [rip+x]; jmp [rip+y]
+		b := mem.View(a, 9)
+		return b != nil && b[0] == 0xff && b[1] == 0x35 &&
+			(b[6] == 0xff && b[7] == 0x25 || b[6] == 0xf2 && b[7] == 0xff && b[8] == 0x25)
+	}
+	if first(pc) {
+		return 8
+	}
+	b := viewUpTo(mem, pc, 6)
 	if len(b) > 0 && b[0] == 0xf2 { // bnd
 		b = b[1:]
+		pc++
 	}
 	switch {
-	case len(b) >= 5 && b[0] == 0xe9 && before(5, 0x68):
-		return 8
-	case len(b) >= 2 && b[0] == 0xff && b[1] == 0x25 && before(6, 0xff, 0x35):
-		return 16
-	case len(at) >= 6 && at[0] == 0xff && at[1] == 0x35:
-		if c := viewUpTo(mem, pc+6, 3); len(c) == 3 && (c[0] == 0xff && c[1] == 0x25 || c[0] == 0xf2 && c[1] == 0xff && c[2] == 0x25) {
+	case len(b) >= 5 && b[0] == 0xe9 && (before(5, "\x68") || before(6, "\x68")):
+		if first(pc + 5 + Addr(int64(int32(binary.LittleEndian.Uint32(b[1:]))))) {
 			return 8
 		}
+	case len(b) >= 2 && b[0] == 0xff && b[1] == 0x25 && (before(6, "\xff\x35") || before(7, "\xff\x35")):
+		return 16
 	}
 	return 0
 }
@@ -191,7 +202,8 @@ func (p *amd64Path) leave(ret bool, r *Rule) bool {
 		case v.kind == amd64Load && v.reg == sp.reg && off == int64(int32(off)):
 			out.Save(reg, int32(off))
 		case reg == amd64RSI || reg == amd64RDI:
-			// RSI and RDI are scratch registers but on Windows.
+			// Scratch registers but on Windows: there they would be restored,
+			// elsewhere nobody asks for them.
 		default:
 			return false // this code is no function: it does not keep what a caller counts on
 		}
@@ -218,6 +230,9 @@ func (p *amd64Path) load(at amd64Value) amd64Value {
 	if i := p.find(at); i >= 0 {
 		return p.stored[i].v
 	}
+	if p.lost {
+		return amd64Value{}
+	}
 	return amd64Value{amd64Load, at.reg, at.off}
 }
 
@@ -230,8 +245,8 @@ func (p *amd64Path) store(at, v amd64Value) {
 	i := p.find(at)
 	if i < 0 {
 		if p.n == len(p.stored) {
-			copy(p.stored[:], p.stored[1:])
-			p.n--
+			p.lost = true
+			return
 		}
 		i = p.n
 		p.n++
@@ -274,7 +289,7 @@ func (p *amd64Path) address(m x86asm.Mem) amd64Value {
 		return amd64Value{}
 	}
 	v := p.reg[r]
-	v.off += m.Disp
+	v.off += int64(int32(m.Disp)) // x86asm does not extend the sign of 4 bytes
 	return v
 }
 

@@ -155,9 +155,16 @@ type amd64Frame struct {
 	slot  [16]int64
 	est   Reg // the establisher frame is est - estOff; RSP or the frame register
 	estBy int64
-	first Reg  // the register that the last code undone has popped, or NoReg
 	mach  bool // a machine frame lies at sp: RIP, CS, RFLAGS, RSP, SS
+
+	// What an epilogue does at its end, in its order: free bytes, then pop.
+	// amd64AnyFree stands where RSP comes from the frame register.
+	free int64
+	pops [16]Reg
+	n    int
 }
+
+const amd64AnyFree = -1
 
 // establish finds what SAVE_NONVOL counts from. In a prologue the frame
 // register counts only when it has been set, and then it does so at once.
@@ -199,7 +206,6 @@ func (f *amd64Frame) undo(i *amd64Info, run int64) int {
 }
 
 func (f *amd64Frame) undoCode(i *amd64Info, c []byte) bool {
-	f.first = NoReg
 	reg := amd64PERegs[c[1]>>4]
 	switch c[1] & 15 {
 	case amd64PushNonvol:
@@ -210,14 +216,17 @@ func (f *amd64Frame) undoCode(i *amd64Info, c []byte) bool {
 		f.fixed &^= 1 << reg
 		f.slot[reg] = f.sp
 		f.sp += 8
-		f.first = reg
+		if f.n < len(f.pops) {
+			f.pops[f.n] = reg
+			f.n++
+		}
 	case amd64AllocSmall:
-		f.sp += int64(c[1]>>4)*8 + 8
+		f.alloc(int64(c[1]>>4)*8 + 8)
 	case amd64AllocLarge:
 		if c[1]>>4 == 0 {
-			f.sp += int64(binary.LittleEndian.Uint16(c[2:])) * 8
+			f.alloc(int64(binary.LittleEndian.Uint16(c[2:])) * 8)
 		} else {
-			f.sp += int64(binary.LittleEndian.Uint32(c[2:]))
+			f.alloc(int64(binary.LittleEndian.Uint32(c[2:])))
 		}
 	case amd64SetFPReg, amd64SetFPRegLarge:
 		return f.rebase(i)
@@ -242,6 +251,15 @@ func (f *amd64Frame) undoCode(i *amd64Info, c []byte) bool {
 	return true
 }
 
+func (f *amd64Frame) alloc(n int64) {
+	f.sp += n
+	if f.n > 0 || f.free == amd64AnyFree {
+		f.free = 0
+	}
+	f.free += n
+	f.n = 0
+}
+
 // rebase undoes a SET_FPREG: RSP was the frame register less an offset. What
 // was pushed below that point is at a fixed distance from it even where the
 // body moves RSP (alloca), so everything is counted from there on.
@@ -259,6 +277,7 @@ func (f *amd64Frame) rebase(i *amd64Info) bool {
 		f.est, f.estBy = i.fp, -move
 	}
 	f.base, f.sp = i.fp, -i.fpOff
+	f.free, f.n = amd64AnyFree, 0
 	return true
 }
 
@@ -313,7 +332,7 @@ func (f *amd64Frame) put(r *Rule, set RegSet, cfa int64) bool {
 // nothing: its instructions are followed (amd64Epilogue). Where they are not
 // at hand the result is PENoCode.
 func amd64PERule(q *PEQuery, r *Rule) PEResult {
-	f := amd64Frame{base: amd64RSP, first: NoReg}
+	f := amd64Frame{base: amd64RSP}
 	fn := q.Func
 	var code PEFunction  // what covers the pc
 	var own, i amd64Info // own: that of code
@@ -347,9 +366,10 @@ func amd64PERule(q *PEQuery, r *Rule) PEResult {
 	if !f.rule(r) {
 		return PEResult{PEBad, own.at}
 	}
-	inBody := run == amd64AllRun || own.chained
-	if q.PC.Exact && inBody && (f.base != amd64RSP || f.sp != 0) && !f.mach {
-		return amd64Epilogue(q, &code, &own, r)
+	// MSVC calls all that precedes the last save a prologue, even an early
+	// return, so an epilogue may be in one.
+	if q.PC.Exact && (f.base != amd64RSP || f.sp != 0) && !f.mach {
+		return amd64Epilogue(q, &code, &own, &f, r)
 	}
 	return PEResult{}
 }
