@@ -1,0 +1,202 @@
+package clr
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+var (
+	update = flag.Bool("update", false, "add the runtimes at hand to the table of known builds")
+	extra  = flag.String("runtimes", "", "more files with runtimes for the table, a list as $PATH is one")
+)
+
+// TestKnownBuilds reads every runtime among the recorded images with
+// debug/elf, and holds the table's row of it against what the file says.
+func TestKnownBuilds(t *testing.T) {
+	corpus := os.Getenv("SEAM_CORPUS")
+	if corpus == "" {
+		corpus = filepath.Join("..", "..", "..", "shared", "corpus")
+	}
+	files, _ := filepath.Glob(filepath.Join(corpus, "images", "elf", "*", "*"))
+	files = append(files, filepath.SplitList(*extra)...)
+	if len(files) == 0 {
+		t.Skipf("no images under %s; set SEAM_CORPUS", corpus)
+	}
+	var rows []*build
+	texts := map[string][]byte{}
+	for _, file := range files {
+		b, text, err := readBuild(file)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		if b == nil || slices.ContainsFunc(rows, func(o *build) bool { return o.ID == b.ID }) {
+			continue // of no runtime; or two applications made of one host
+		}
+		for n := 0; ; n++ {
+			if n > 0 {
+				b.Layout = strings.TrimSuffix(b.Layout, ".json") + "b.json"
+			}
+			if old, ok := texts[b.Layout]; !ok || bytes.Equal(old, text) {
+				texts[b.Layout] = text
+				break
+			}
+		}
+		rows = append(rows, b)
+	}
+	if *update {
+		writeBuilds(t, rows, texts)
+		return
+	}
+	for _, want := range rows {
+		got, err := knownBuild(want.ID)
+		if err != nil || got == nil {
+			t.Errorf("%s %s (%s): no row, %v", want.Image, want.Version, want.ID, err)
+			continue
+		}
+		if got.Version != want.Version || !slices.Equal(got.Pointers, want.Pointers) {
+			t.Errorf("%s: the table has %+v, the file %+v", want.ID, got, want)
+		}
+		if text, _ := layouts.ReadFile("layouts/" + got.Layout); !bytes.Equal(text, texts[want.Layout]) {
+			t.Errorf("%s: layouts/%s is not what the file holds", want.ID, got.Layout)
+		}
+		if _, err := got.contract(0x10000); err != nil {
+			t.Errorf("%s: %v", want.ID, err)
+		}
+	}
+}
+
+// writeBuilds replaces the table's rows of the given builds, and keeps others.
+func writeBuilds(t *testing.T, rows []*build, texts map[string][]byte) {
+	known, err := knownBuilds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range known {
+		if !slices.ContainsFunc(rows, func(o *build) bool { return o.ID == b.ID }) {
+			rows = append(rows, b)
+		}
+	}
+	slices.SortFunc(rows, func(a, b *build) int { return strings.Compare(a.Version+a.ID, b.Version+b.ID) })
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(rows); err != nil {
+		t.Fatal(err)
+	}
+	texts["builds.json"] = buf.Bytes()
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join("layouts", name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Log("written; run again without -update, which sees the new files")
+}
+
+// readBuild returns the row that a file would have, and the text of its
+// descriptor; nil if it holds no runtime whose contract this package reads.
+func readBuild(file string) (*build, []byte, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if strings.HasSuffix(file, ".zst") {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(1<<30))
+		if err != nil {
+			return nil, nil, err
+		}
+		defer d.Close()
+		if data, err = d.DecodeAll(data, nil); err != nil {
+			return nil, nil, err
+		}
+	}
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
+		return nil, nil, err
+	}
+	syms, err := f.DynamicSymbols()
+	if err != nil {
+		return nil, nil, nil // a static executable has none
+	}
+	i := slices.IndexFunc(syms, func(s elf.Symbol) bool { return s.Name == descriptorSymbol && s.Section != elf.SHN_UNDEF })
+	if i < 0 {
+		return nil, nil, nil
+	}
+	img := relocated(f, data)
+	head := img(syms[i].Value, descriptorSize)
+	size, count := binary.LittleEndian.Uint32(head[descriptorTextSize:]), binary.LittleEndian.Uint32(head[descriptorPtrCount:])
+	text := img(binary.LittleEndian.Uint64(head[descriptorText:]), int(size))
+	if !bytes.Contains(text, []byte(`"ExecutionManager"`)) {
+		return nil, nil, nil // .NET 9: a descriptor that is too small to walk with
+	}
+	b := &build{ID: buildID(f), Image: "libcoreclr.so"}
+	if f.Type == elf.ET_DYN && slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		b.Image = "host of single-file applications"
+	}
+	ptrs := img(binary.LittleEndian.Uint64(head[descriptorPtrs:]), int(8*count))
+	for ; len(ptrs) > 0; ptrs = ptrs[8:] {
+		b.Pointers = append(b.Pointers, fmt.Sprintf("%#x", binary.LittleEndian.Uint64(ptrs)))
+	}
+	m := versionText.FindSubmatch(data[max(0, bytes.Index(data, []byte("@(#)Version "))):])
+	if m == nil {
+		return nil, nil, fmt.Errorf("holds no version")
+	}
+	var patch int
+	fmt.Sscan(string(m[3]), &patch)
+	b.Version = fmt.Sprintf("%s.%s.%d", m[1], m[2], patch/100)
+	cpu := map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[f.Machine]
+	b.Layout = fmt.Sprintf("net%s-linux-%s.json", m[1], cpu)
+	return b, bytes.TrimRight(text, "\x00"), nil
+}
+
+// buildID returns the build-id of f in hex.
+func buildID(f *elf.File) string {
+	const header = 16 // of the note, with the name "GNU"
+	if s := f.Section(".note.gnu.build-id"); s != nil {
+		if note, err := s.Data(); err == nil && len(note) > header {
+			return hex.EncodeToString(note[header:])
+		}
+	}
+	return ""
+}
+
+// relocated reads an image at link addresses, with its relative relocations
+// applied as the dynamic linker would at bias 0.
+func relocated(f *elf.File, data []byte) func(at uint64, n int) []byte {
+	mem := bytes.Clone(data)
+	off := func(at uint64) int {
+		for _, p := range f.Progs {
+			if p.Type == elf.PT_LOAD && at >= p.Vaddr && at < p.Vaddr+p.Filesz {
+				return int(at - p.Vaddr + p.Off)
+			}
+		}
+		return -1
+	}
+	relative := map[elf.Machine]uint32{elf.EM_X86_64: uint32(elf.R_X86_64_RELATIVE), elf.EM_AARCH64: uint32(elf.R_AARCH64_RELATIVE)}[f.Machine]
+	for _, s := range f.Sections {
+		if s.Type != elf.SHT_RELA {
+			continue
+		}
+		rela, _ := s.Data()
+		for ; len(rela) >= 24; rela = rela[24:] {
+			if at := off(binary.LittleEndian.Uint64(rela)); uint32(binary.LittleEndian.Uint64(rela[8:])) == relative && at >= 0 {
+				copy(mem[at:], rela[16:24])
+			}
+		}
+	}
+	return func(at uint64, n int) []byte {
+		o := off(at)
+		return mem[o : o+n]
+	}
+}
