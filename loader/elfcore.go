@@ -12,8 +12,12 @@ import (
 )
 
 func isELFCore(head []byte) bool {
-	return len(head) >= 18 && string(head[:4]) == elf.ELFMAG &&
-		head[elf.EI_DATA] == byte(elf.ELFDATA2LSB) && binary.LittleEndian.Uint16(head[16:]) == uint16(elf.ET_CORE)
+	if len(head) < 18 || string(head[:4]) != elf.ELFMAG {
+		return false
+	}
+	// A big-endian core is one too; opening it says why it cannot be read.
+	return binary.LittleEndian.Uint16(head[16:]) == uint16(elf.ET_CORE) ||
+		head[elf.EI_DATA] == byte(elf.ELFDATA2MSB) && binary.BigEndian.Uint16(head[16:]) == uint16(elf.ET_CORE)
 }
 
 // A core is an ELF core while it is being opened.
