@@ -5,9 +5,9 @@ import "github.com/seamwalk/seam/arch"
 // Clauses of JIT-compiled code (src/coreclr/inc/corhdr.h, COR_ILMETHOD_SECT_EH
 // as EE_ILEXCEPTION keeps it): their number is the word before the block.
 const (
-	jitClauses     = 8 // behind the block's own header
-	jitClauseSize  = 32
-	jitClauseFiler = 24
+	jitClauses      = 8 // behind the block's own header
+	jitClauseSize   = 32
+	jitClauseFilter = 24
 )
 
 // Clauses of ReadyToRun code (docs/design/coreclr/botr/readytorun-format.md,
@@ -16,9 +16,6 @@ const (
 	r2rClauseSize   = 24
 	r2rClauseFilter = 20
 	r2rClauses      = 104 // the section's type
-	r2rNumSections  = 12  // in the header: signature, version, flags come before
-	r2rSections     = 16
-	maxR2RSections  = 256
 )
 
 const clauseFilter = 1 // COR_ILEXCEPTION_CLAUSE_FILTER
@@ -49,7 +46,7 @@ func (p *Replay) Filter(c *Code) bool {
 	for i := range int(n) {
 		at := block + arch.Addr(jitClauses+i*jitClauseSize)
 		flags, ok1 := p.r.u32(at)
-		filter, ok2 := p.r.u32(at + jitClauseFiler)
+		filter, ok2 := p.r.u32(at + jitClauseFilter)
 		if !ok1 || !ok2 {
 			return false
 		}
@@ -107,18 +104,21 @@ func (p *Replay) r2rFilter(c *Code, off uint32) bool {
 // ReadyToRunInfo is info.
 func (p *Replay) r2rSection(info, base arch.Addr) (table arch.Addr, size uint32, ok bool) {
 	r := p.r
+	// In a composite image the table belongs to the whole.
+	if v, ok := r.word(field(info, r.codeLayout.R2RComposite)); ok && v != 0 {
+		info = arch.Addr(v)
+	}
 	v, ok := r.word(field(info, r.codeLayout.R2RHeader))
 	if !ok {
 		return 0, 0, false
 	}
 	head := arch.Addr(v)
 	b := r.linked(head, r2rSections)
-	if b == nil {
+	if b == nil || le32(b) != r2rSignature {
 		return 0, 0, false
 	}
-	n := min(le32(b[r2rNumSections:]), maxR2RSections)
-	for i := range n {
-		b := r.linked(head+r2rSections+arch.Addr(12*i), 12)
+	for i := range arch.Addr(min(le32(b[r2rCount:]), maxR2RSection)) {
+		b := r.linked(head+r2rSections+i*r2rSectionLen, r2rSectionLen)
 		if b == nil {
 			return 0, 0, false
 		}
