@@ -233,6 +233,9 @@ const userEnd = 1 << 56
 // have mapped it.
 func (m *Memory) Absent(a arch.Addr) (Absence, *Image) {
 	if m.piece(a) != nil {
+		if m.track != nil {
+			m.track.add(a, 1) // that it is there is an answer, too
+		}
 		return Present, nil
 	}
 	if f := m.fileAt(a); f != nil {

@@ -169,4 +169,3 @@ func TestWordAllocs(t *testing.T) {
 		t.Errorf("Word allocates %v times", n)
 	}
 }
-
