@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seamwalk/seam/arch"
 )
 
 // A page is text for eyes under way.
@@ -151,7 +153,14 @@ func signalName(n uint32) string {
 // clean replaces what would change the terminal or the order of letters. Names
 // come from the dump, and a dump can come from anybody.
 func clean(s string) string {
-	ok := utf8.ValidString(s)
+	ok := true
+	for i := range len(s) { // names are ASCII, nearly all
+		ok = ok && s[i] >= ' ' && s[i] < 0x7f
+	}
+	if ok {
+		return s
+	}
+	ok = utf8.ValidString(s)
 	for _, r := range s {
 		if !printable(r) {
 			ok = false
@@ -174,6 +183,32 @@ func clean(s string) string {
 func printable(r rune) bool { return r >= ' ' && r < 0x7f || r > 0x9f && unicode.IsPrint(r) }
 
 func length(s string) int { return utf8.RuneCountInString(s) }
+
+// appendPadded appends s and spaces up to n characters; spaces first for a
+// negative n.
+func appendPadded(b []byte, s string, n int) []byte {
+	const spaces = "                                "
+	k := max(n, -n) - length(s)
+	if n >= 0 {
+		b = append(b, s...)
+	}
+	for ; k > 0; k -= len(spaces) {
+		b = append(b, spaces[:min(k, len(spaces))]...)
+	}
+	if n < 0 {
+		b = append(b, s...)
+	}
+	return b
+}
+
+// appendAddr appends an address with all its digits.
+func appendAddr(b []byte, a arch.Addr) []byte {
+	b = append(b, "0x"...)
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, "0123456789abcdef"[a>>shift&15])
+	}
+	return b
+}
 
 func pad(s string, n int) string {
 	if k := n - length(s); k > 0 {

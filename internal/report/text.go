@@ -12,14 +12,19 @@ import (
 type textOutput struct {
 	w io.Writer
 	page
+	head []byte // of the frame under way
 }
 
 func newText(w io.Writer, style Style) Output {
 	return &textOutput{w: w, page: page{style: style}}
 }
 
-// maxModule bounds the column of modules.
-const maxModule = 28
+// Widths of columns.
+const (
+	maxModule = 28 // at most
+	addrWidth = len("0x0123456789abcdef")
+	byWidth   = len("explicit_frame")
+)
 
 func (o *textOutput) flush() error {
 	_, err := o.w.Write(o.buf)
@@ -102,28 +107,36 @@ func (o *textOutput) frame(f *Frame, n, digits, width int) {
 		o.line(yellow, fmt.Sprintf("  %*s  -- frames may be missing here: %s", digits, "", clean(f.Why)))
 		return
 	}
-	head := fmt.Sprintf("  %*d  %#016x  ", digits, n, uint64(f.PC.Addr))
+	b := o.head[:0]
+	b = append(b, "  "...)
+	b = appendPadded(b, strconv.Itoa(n), -digits)
+	b = appendAddr(append(b, "  "...), f.PC.Addr)
 	if o.style.Verbose {
-		sp := "-"
+		b = append(b, "  "...)
 		if f.SP != 0 {
-			sp = fmt.Sprintf("%#016x", uint64(f.SP))
+			b = appendAddr(b, f.SP)
+		} else {
+			b = appendPadded(b, "-", addrWidth)
 		}
-		head += fmt.Sprintf("%-18s  %-14s  ", sp, f.By)
+		b = appendPadded(append(b, "  "...), f.By, byWidth)
 	}
 	module := f.Module
 	if module == "" {
 		module = "-"
 	}
-	module = pad(cut(clean(module), width), width) + "  "
+	b = append(b, "  "...)
+	used := len(b) + width + 2
+	b = append(appendPadded(b, cut(clean(module), width), width), "  "...)
+	o.head = b
 	room := 0
 	if o.style.Width > 0 {
-		room = max(o.style.Width-len(head)-length(module), minName)
+		room = max(o.style.Width-used, minName)
 	}
 	color := plain
 	if f.Kind == kindManaged {
 		color = green
 	}
-	o.paint(dim, head+module)
+	o.paint(dim, string(b))
 	o.paint(color, shorten(clean(f.Function), f.suffix(), room))
 	o.buf = append(o.buf, '\n')
 }
@@ -134,14 +147,12 @@ func (f *Frame) suffix() string {
 	if f.Function == "" {
 		return "?"
 	}
-	s := fmt.Sprintf("+%#x", f.Offset)
-	if f.Offset == 0 {
-		s = ""
+	s := ""
+	if f.Offset != 0 {
+		s = "+0x" + strconv.FormatUint(f.Offset, 16)
 	}
-	if m := f.Method; m != nil {
-		if m.Funclet {
-			s += " (handler)"
-		}
+	if m := f.Method; m != nil && m.Funclet {
+		s += " (handler)"
 	}
 	return s
 }
