@@ -57,11 +57,19 @@ func (b *Builder) Head() *Head {
 	for _, rt := range b.s.Runtimes {
 		h.Runtimes = append(h.Runtimes, Runtime{Kind: "coreclr", Version: rt.Version, Image: rt.Image.ID.Name, How: rt.How})
 	}
-	h.Images = make([]Image, len(p.Images))
-	for i, m := range p.Images {
-		h.Images[i] = Image{Name: m.ID.Name, Path: m.Path, ID: imageID(m), Span: m.Span(), Bytes: m.Bytes()}
-	}
+	h.Images = b.images
 	return h
+}
+
+// images describes the images. Their files are looked for now: whether a walk
+// happened to need one must not decide what is told of the image.
+func (b *Builder) images() []Image {
+	out := make([]Image, len(b.s.Process.Images))
+	for i, m := range b.s.Process.Images {
+		m.File()
+		out[i] = Image{Name: m.ID.Name, Path: m.Path, ID: imageID(m), Span: m.Span(), Bytes: m.Bytes()}
+	}
+	return out
 }
 
 // imageID spells the identity of an image: the build id of ELF; for PE what
@@ -326,6 +334,23 @@ func (b *Builder) Sections() map[*loader.Image]map[string][]byte {
 	return out
 }
 
+// lacksFile reports whether some of the image would be in its file, and no file
+// was found. Where the dump has all of it, or a file has nothing more to give,
+// naming the image would send the user on a useless search; so it would in a
+// trimmed dump, which remembers what was found when it was cut.
+func (b *Builder) lacksFile(img *loader.Image) bool {
+	const probes = 64
+	span := img.Span()
+	step := max((span.Hi-span.Lo)/probes, 1)
+	for a := span.Lo; a < span.Hi && a >= span.Lo; a += step {
+		switch why, _ := b.s.Process.Memory.Absent(a); why {
+		case loader.ImageNotFound, loader.ImageDiffers:
+			return true
+		}
+	}
+	return false
+}
+
 // Tail sums up what was built.
 func (b *Builder) Tail() *Tail {
 	b.mu.RLock()
@@ -337,8 +362,7 @@ func (b *Builder) Tail() *Tail {
 		}
 	}
 	for img, m := range b.needs {
-		// A file that is at hand already has nothing more to give.
-		if img.Bytes() != "file" {
+		if b.lacksFile(img) {
 			t.Missing = append(t.Missing, *m)
 		}
 	}

@@ -55,15 +55,16 @@ func (i *Info) text(w io.Writer, style Style) error {
 	for n := range i.Threads {
 		b.line(plain, "  "+i.Threads[n].heading())
 	}
+	images := i.Head.Images()
 	b.line(plain, "")
-	b.line(bold, strconv.Itoa(len(i.Head.Images))+" images, and where their bytes come from")
+	b.line(bold, strconv.Itoa(len(images))+" images, and where their bytes come from")
 	width := 0
-	for n := range i.Head.Images {
-		width = max(width, length(i.Head.Images[n].Name))
+	for n := range images {
+		width = max(width, length(images[n].Name))
 	}
 	width = min(width, maxModule)
-	for n := range i.Head.Images {
-		m := &i.Head.Images[n]
+	for n := range images {
+		m := &images[n]
 		color := plain
 		if m.Bytes == "none" {
 			color = yellow

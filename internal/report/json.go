@@ -112,8 +112,7 @@ func (b *jsonBuffer) head(h *Head) {
 	b.raw("],\n ")
 	b.key("images")
 	b.raw("[")
-	for i := range h.Images {
-		m := &h.Images[i]
+	for i, m := range h.Images() {
 		b.item(i)
 		b.str("name", m.Name)
 		b.str("path", m.Path)

@@ -6,7 +6,10 @@ import "github.com/seamwalk/seam/arch"
 type Head struct {
 	Dump     Dump
 	Runtimes []Runtime
-	Images   []Image // by address
+	// Images returns the images by address. It is a function because telling
+	// where their bytes come from looks for a file of each, which takes longer
+	// than a small dump's stacks.
+	Images func() []Image
 }
 
 // A Dump says what kind of dump it is, of which process.

@@ -19,9 +19,11 @@ func sample() (*Head, []*Thread, *Tail) {
 		Dump: Dump{Path: "core.3755", Format: "elf-core", OS: "linux", Arch: "amd64", PID: 3755,
 			Crash: &Crash{TID: 3755, Signal: 11, Code: 1, Address: 0, HasAddr: true}},
 		Runtimes: []Runtime{{Kind: "coreclr", Version: "10.0.12", Image: "libcoreclr.so", How: "descriptor"}},
-		Images: []Image{
-			{Name: "libcoreclr.so", Path: "/app/libcoreclr.so", ID: "d87b5d01", Span: arch.Span{Lo: 0x7f63c8200000, Hi: 0x7f63c8900000}, Bytes: "file"},
-			{Name: "libgone.so", ID: "abcd", Span: arch.Span{Lo: 0x7f63c9000000, Hi: 0x7f63c9010000}, Bytes: "none"},
+		Images: func() []Image {
+			return []Image{
+				{Name: "libcoreclr.so", Path: "/app/libcoreclr.so", ID: "d87b5d01", Span: arch.Span{Lo: 0x7f63c8200000, Hi: 0x7f63c8900000}, Bytes: "file"},
+				{Name: "libgone.so", ID: "abcd", Span: arch.Span{Lo: 0x7f63c9000000, Hi: 0x7f63c9010000}, Bytes: "none"},
+			}
 		},
 	}
 	pc := func(a arch.Addr) arch.PC { return arch.PC{Addr: a} }

@@ -104,7 +104,8 @@ func count(n, of int) string {
 // frame writes the n-th frame of a stack.
 func (o *textOutput) frame(f *Frame, n, digits, width int) {
 	if f.Kind == kindGap {
-		o.line(yellow, fmt.Sprintf("  %*s  -- frames may be missing here: %s", digits, "", clean(f.Why)))
+		_, why, _ := strings.Cut(f.Why, ": ") // the reason's stable name is for machines
+		o.line(yellow, fmt.Sprintf("  %*s  -- frames may be missing here: %s", digits, "", clean(why)))
 		return
 	}
 	b := o.head[:0]
