@@ -57,7 +57,7 @@ func SimpleName(elem uint8) string {
 // A Scope is what a signature's parts mean where it is used. Fields that are
 // not set leave generic parameters as !0 and !!0, and refuse pointers.
 type Scope struct {
-	Type, Method Token // whose generic parameters are meant, by name
+	Type, Method Token  // whose generic parameters are meant, by name
 	TypeArgs     []Type // what stands for the parameters of the type, instead
 	// Handle names the type that a pointer of the runtime stands for.
 	Handle func(p arch.Addr) (Type, error)
@@ -93,16 +93,25 @@ type decoder struct {
 	b     []byte
 	scope Scope
 	nodes int
-	err   error
+	err   error // the first
+	ended bool
 }
 
-// fail records the first error and ends the signature.
-func (d *decoder) fail(err error) {
+// note records that a name could not be read; the signature goes on.
+func (d *decoder) note(err error) {
 	if d.err == nil {
 		d.err = err
 	}
-	d.b = nil
 }
+
+// fail ends the signature.
+func (d *decoder) fail(err error) {
+	d.note(err)
+	d.b, d.ended = nil, true
+}
+
+// unknown stands for a type that could not be read.
+var unknown = Type{Name: "?"}
 
 func (d *decoder) byte() uint8 {
 	if len(d.b) == 0 {
@@ -134,13 +143,13 @@ func (d *decoder) method(depth int) MethodSig {
 	n := d.number()
 	s.Return = d.typ(depth + 1)
 	for range n {
-		if d.err != nil {
+		if d.ended {
 			break
 		}
 		if len(d.b) > 0 && d.b[0] == elemSentinel {
 			d.byte() // what follows are the arguments of a vararg call
 		}
-		if t := d.typ(depth + 1); d.err == nil {
+		if t := d.typ(depth + 1); !d.ended {
 			s.Params = append(s.Params, t)
 		}
 	}
@@ -151,8 +160,8 @@ func (d *decoder) typ(depth int) Type {
 	if d.nodes--; d.nodes < 0 || depth > maxDepth {
 		d.fail(fmt.Errorf("a signature nests too deep or is too long"))
 	}
-	if d.err != nil {
-		return Type{Name: "?"}
+	if d.ended {
+		return unknown
 	}
 	e := d.byte()
 	switch e {
@@ -168,7 +177,7 @@ func (d *decoder) typ(depth int) Type {
 		return d.token(d.number(), depth)
 	case elemGenericInst:
 		t := d.typ(depth + 1)
-		for n := d.number(); n > 0 && d.err == nil; n-- {
+		for n := d.number(); n > 0 && !d.ended; n-- {
 			t.Args = append(t.Args, d.typ(depth+1))
 		}
 		return t
@@ -194,13 +203,14 @@ func (d *decoder) typ(depth int) Type {
 		return d.typ(depth + 1)
 	case elemInternal:
 		p := d.pointer()
-		if d.err != nil || d.scope.Handle == nil {
+		if d.ended || d.scope.Handle == nil {
 			d.fail(fmt.Errorf("a signature names a type by pointer"))
-			return Type{Name: "?"}
+			return unknown
 		}
 		t, err := d.scope.Handle(p)
 		if err != nil {
-			d.fail(err)
+			d.note(err)
+			t = unknown
 		}
 		return t
 	}
@@ -208,7 +218,7 @@ func (d *decoder) typ(depth int) Type {
 		return Type{Name: n}
 	}
 	d.fail(fmt.Errorf("a signature has an unknown element type %#x", e))
-	return Type{Name: "?"}
+	return unknown
 }
 
 // pointer reads an address as the runtime put it: 8 bytes, not compressed.
@@ -227,7 +237,7 @@ func (d *decoder) array(depth int) Type {
 	t := Type{Shape: Array, Args: []Type{d.typ(depth + 1)}}
 	t.Rank = int(d.number())
 	for range 2 { // sizes, then lower bounds
-		for n := d.number(); n > 0 && d.err == nil; n-- {
+		for n := d.number(); n > 0 && !d.ended; n-- {
 			d.number()
 		}
 	}
@@ -237,33 +247,39 @@ func (d *decoder) array(depth int) Type {
 // token names the type of a TypeDefOrRefOrSpecEncoded (II.23.2.8).
 func (d *decoder) token(v uint32, depth int) Type {
 	t, rid := decode(typeDefOrRef, v)
-	if d.err != nil {
-		return Type{Name: "?"}
+	if d.ended {
+		return unknown
 	}
 	if t == TypeSpec {
-		r, err := d.m.row(TypeSpec, rid)
-		if err != nil {
-			d.fail(err)
-			return Type{Name: "?"}
-		}
-		b, err := d.m.blob(r.col(0))
-		if err != nil {
-			d.fail(err)
-			return Type{Name: "?"}
-		}
-		rest := d.b
-		d.b = b
-		typ := d.typ(depth + 1)
-		if d.err == nil {
-			d.b = rest
-		}
-		return typ
+		return d.spec(rid, depth)
 	}
 	name, err := d.m.TypeName(Token(uint32(t)<<24 | rid))
 	if err != nil {
-		d.fail(err)
+		d.note(err)
+		return unknown
 	}
 	return Type{Name: name}
+}
+
+// spec decodes the signature that a TypeSpec row stands for.
+func (d *decoder) spec(rid uint32, depth int) Type {
+	r, err := d.m.row(TypeSpec, rid)
+	if err != nil {
+		d.note(err)
+		return unknown
+	}
+	b, err := d.m.blob(r.col(0))
+	if err != nil {
+		d.note(err)
+		return unknown
+	}
+	rest := d.b
+	d.b = b
+	t := d.typ(depth + 1)
+	if !d.ended {
+		d.b = rest
+	}
+	return t
 }
 
 // param names generic parameter n of owner.

@@ -161,7 +161,7 @@ func (t Type) list(b *strings.Builder, from int, sep string, write func(Type, *s
 // elem returns the first argument: the element, or what a function returns.
 func (t Type) elem() Type {
 	if len(t.Args) == 0 {
-		return Type{Name: "?"}
+		return unknown
 	}
 	return t.Args[0]
 }

@@ -24,6 +24,8 @@ func (r *Runtime) module(a arch.Addr) *module {
 	m := &module{name: r.moduleName(a)}
 	if m.meta, m.err = r.metadata(a); m.err != nil {
 		m.err = fmt.Errorf("module %s: %w", orUnknown(m.name), m.err)
+	} else if m.name == "" {
+		m.name, _ = m.meta.AssemblyName()
 	}
 	kept, _ := r.names.kept.modules.LoadOrStore(a, m)
 	return kept.(*module)
