@@ -56,7 +56,8 @@ func (t *cfi) unwind(in finder, s *Step) Outcome {
 	if !ok {
 		return NoInfo
 	}
-	if d.cie.signal {
+	// A trampoline without information may begin right behind a function.
+	if d.cie.signal || !s.PC.Exact && d.code.Hi == s.PC.Addr {
 		if out := (signalReturn{}).Unwind(s); out != NoInfo {
 			return out
 		}
