@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/golden"
+	"github.com/seamwalk/seam/loader"
 )
 
 // sample is a dump with one of everything.
@@ -103,6 +105,25 @@ func TestInfo(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden.Compare(t, "info."+f, out.Bytes())
+	}
+}
+
+func TestMethods(t *testing.T) {
+	list := []Compiled{
+		{loader.Method{Code: arch.Span{Lo: 0x7f8225491860, Hi: 0x7f8225492135}, ID: 0x7f82257b9b30, Name: "App.Program+<>c.<Main>b__0", Source: "clr", Kind: "jit"}, "App.Program.Main.lambda()"},
+		{loader.Method{Code: arch.Span{Lo: 0x7f8225493000, Hi: 0x7f8225493010}, Source: "clr", Kind: "stub"}, ""},
+	}
+	for _, form := range methodForms {
+		var out bytes.Buffer
+		if err := WriteMethods(&out, form.name, list); err != nil {
+			t.Fatal(err)
+		}
+		golden.Compare(t, "methods."+form.name, out.Bytes())
+	}
+	many := slices.Repeat(list, 1000) // more than one buffer
+	var out bytes.Buffer
+	if err := WriteMethods(&out, "json", many); err != nil || !json.Valid(out.Bytes()) {
+		t.Errorf("%d methods do not give JSON: %v", len(many), err)
 	}
 }
 

@@ -100,6 +100,9 @@ func sourceName(name string) (s string, outer bool) {
 	// The classes of closures and state machines are parts of the path
 	// between the type and the method.
 	parts := split(name)
+	if n := len(parts); n < 2 || parts[n-1] != ".MoveNext" && !strings.HasPrefix(parts[n-1], ".<") {
+		return name, false // a constructor, say, of such a class: it is that class's own
+	}
 	var out strings.Builder
 	for i, p := range parts {
 		last := i == len(parts)-1

@@ -32,7 +32,7 @@ func TestManaged(t *testing.T) {
 		{clr.Method{Name: "Program+<>c+<<Main>b__0_1>d.MoveNext"}, "Program.Main.lambda()"},
 		{clr.Method{Name: "Program+<<Main>g__Go|0_3>d.MoveNext"}, "Program.Main.Go()"},
 		{clr.Method{Name: "Program.<Main>$", Params: []string{"string[]"}}, "Program.Main(string[])"},
-		{clr.Method{Name: "App.Service+<>c..ctor"}, "App.Service..ctor()"},
+		{clr.Method{Name: "App.Service+<>c..ctor"}, "App.Service.<>c..ctor()"},
 		{clr.Method{Name: "App.Service+<Load>d__3.SetStateMachine"}, "App.Service.<Load>d__3.SetStateMachine()"},
 		// Explicit implementation of a generic interface.
 		{clr.Method{Name: "App.Bag.System.Collections.Generic.IEnumerable<T>.GetEnumerator"}, "App.Bag.System.Collections.Generic.IEnumerable<T>.GetEnumerator()"},
