@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -36,14 +37,18 @@ func (f finders) Find(id ImageID, path string) []string {
 
 type pathFinder struct{}
 
-// PathFinder finds files where the dump says the process had them.
+// PathFinder finds files where the dump says the process had them, and
+// separate debugging information where distributions put it.
 func PathFinder() Finder { return pathFinder{} }
 
-func (pathFinder) Find(_ ImageID, path string) []string {
-	if !filepath.IsAbs(path) {
-		return nil
+func (pathFinder) Find(id ImageID, path string) []string {
+	if filepath.IsAbs(path) {
+		return existing(path)
 	}
-	return existing(path)
+	if b := id.BuildID; len(b) > 2 && path == "" {
+		return existing("/usr/lib/debug/.build-id/" + b[:2] + "/" + b[2:] + ".debug")
+	}
+	return nil
 }
 
 // BesideFinder finds files by name in the folder of the dump.
@@ -91,20 +96,29 @@ func (d *dirFinder) Find(id ImageID, path string) []string {
 			stem := filepath.Join(root, ".build-id", b[:2], b[2:])
 			out = append(out, existing(stem)...)
 			out = append(out, existing(stem+".debug")...)
-			if len(out) == 0 {
-				out = append(out, only(filepath.Join(root, b))...)
-			}
+			out = append(out, only(filepath.Join(root, b))...) // under another name
 		}
 	}
 	if len(out) > 0 {
-		return out
+		return unique(out)
 	}
 	if path != "" {
-		out = existing(filepath.Join(d.dir, filepath.FromSlash(path)))
+		out = existing(filepath.Join(d.dir, filepath.FromSlash(filepath.Clean("/"+path))))
 	}
 	d.once.Do(d.walk)
 	for _, n := range names(id, path) {
 		out = append(out, d.tree[strings.ToLower(n)]...)
+	}
+	return out
+}
+
+// unique returns list without what it has twice, in its order.
+func unique(list []string) []string {
+	var out []string
+	for _, p := range list {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
 	}
 	return out
 }

@@ -104,23 +104,38 @@ func wholeFile(progs []elfProg, n uint64) bool {
 // at a page: ReadyToRun assemblies are aligned to 64 bytes, others to 16 or so.
 func (b *grouper) pe(i int) (m *Image, n int) {
 	f := b.maps[i]
-	page := b.g.m.dumped(f.Lo)
-	page = page[:min(len(page), pageSize)]
-	last := 0
-	if b.exec && f.off > 0 {
-		last = len(page) - 64
+	if h, at := b.g.peHeaderAt(f.Lo, b.exec && f.off > 0); h != nil {
+		return b.peImage(i, f.Lo+arch.Addr(at), f.off+at, h)
 	}
-	for at := 0; at <= last && at+64 <= len(page); at += 16 {
-		if page[at] != 'M' || page[at+1] != 'Z' {
-			continue
+	if !b.mappedPE(i) {
+		return nil, 0
+	}
+	// The first page of .text has the headers too, when both are mapped from
+	// one offset. A composite image's was dumped without its header page.
+	t := b.maps[i+1]
+	if h, at := b.g.peHeaderAt(t.Lo, b.exec); h != nil && t.off == f.off {
+		if base := f.Lo + arch.Addr(at); b.isSection(h, base, f.off+at, t) {
+			return b.peImage(i, base, f.off+at, h)
 		}
-		head := b.g.m.dumped(f.Lo + arch.Addr(at))
-		h, err := parsePE(head[:min(len(head), 2*pageSize)])
-		if err != nil || !h.knownPE(b.g.c.p.Arch) {
-			continue
+	}
+	return nil, 0
+}
+
+// peHeaderAt looks in the dump for PE headers in the page at a: at its start,
+// or anywhere if the image lies in a bundle.
+func (g *imageList) peHeaderAt(a arch.Addr, anywhere bool) (h *peHeader, at uint64) {
+	page := g.m.dumped(a)
+	data := page[:min(len(page), 3*pageSize)]
+	for at := 0; at < pageSize && at+64 <= len(data); at += 16 {
+		if data[at] == 'M' && data[at+1] == 'Z' {
+			if h, err := parsePE(data[at:]); err == nil && h.knownPE(g.c.p.Arch) {
+				g.m.View(a, min(len(page), pageSize)) // it tells the image: a trim must keep it
+				return h, uint64(at)
+			}
 		}
-		b.g.m.View(f.Lo, min(len(head), pageSize)) // the header is what tells the image: keep its page in a trim
-		return b.peImage(i, f.Lo+arch.Addr(at), f.off+uint64(at), h)
+		if !anywhere {
+			break
+		}
 	}
 	return nil, 0
 }
@@ -192,6 +207,9 @@ func (b *grouper) mappedPE(i int) bool {
 		return false
 	}
 	f, t := b.maps[i], b.maps[i+1]
+	if f.off != 0 && !b.exec {
+		return false // two small sections can look alike
+	}
 	return f.Hi-f.Lo <= 2*pageSize && t.off-f.off <= pageSize && t.Lo > f.Hi && t.Lo-f.Lo <= 1<<17
 }
 

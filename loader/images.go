@@ -24,6 +24,7 @@ func (c *core) images() {
 	default:
 		g.fromLinkMap()
 		g.vdso()
+		g.loosePE()
 	}
 	g.finish()
 }
@@ -35,6 +36,7 @@ type imageList struct {
 	list    []*Image
 	sources map[sourceKey]*source
 	byPath  map[string]*source
+	bundle  []bundleFile // of the program, if its file was needed
 }
 
 type sourceKey struct{ path, id string }

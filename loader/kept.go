@@ -244,12 +244,28 @@ func (g *imageList) fromKept(kept *keptNotes) {
 			if h := g.elfImage(m.span.Lo); h != nil && h.bias == m.bias {
 				m.progs = h.progs
 			}
-		} else if b := g.m.dumped(arch.Addr(m.bias)); b != nil {
-			if h, err := parsePE(b[:min(len(b), 2*pageSize)]); err == nil {
-				m.pe = h
-				g.m.View(arch.Addr(m.bias), min(len(b), 64))
-			}
+		} else {
+			m.pe = g.keptHeader(m)
 		}
 		g.add(m)
 	}
+}
+
+// keptHeader finds the PE headers of an image: at its base, or where another
+// mapping has the same bytes of its file.
+func (g *imageList) keptHeader(m *Image) *peHeader {
+	at := []arch.Addr{arch.Addr(m.bias)}
+	for _, r := range m.maps {
+		if r.off == m.shift&^(pageSize-1) {
+			at = append(at, r.Lo+arch.Addr(m.shift%pageSize))
+		}
+	}
+	for _, a := range at {
+		b := g.m.dumped(a)
+		if h, err := parsePE(b[:min(len(b), 3*pageSize)]); err == nil {
+			g.m.View(a, 64)
+			return h
+		}
+	}
+	return nil
 }

@@ -78,6 +78,10 @@ func (s *source) choose(paths []string) bool {
 		if !ok {
 			continue
 		}
+		if debugOnly(c.data) {
+			c.unmap() // of the same build-id, but without the bytes that were mapped
+			continue
+		}
 		why, sure := s.check(c.data)
 		if why != "" {
 			s.refused = fmt.Sprintf("%s is not the %s of the dump: %s", path, s.id.Name, why)
@@ -107,6 +111,21 @@ func (s *source) choose(paths []string) bool {
 	}
 	s.take(fit[best])
 	return true
+}
+
+// debugOnly reports whether an ELF file is what objcopy --only-keep-debug
+// leaves: its sections that were mapped have no bytes.
+func debugOnly(data []byte) bool {
+	h, err := parseELFHeader(data)
+	if err != nil {
+		return false
+	}
+	for _, s := range parseSections(data, h) {
+		if s.name == ".text" || s.name == ".dynstr" {
+			return s.typ == elf.SHT_NOBITS
+		}
+	}
+	return false
 }
 
 // mapCandidate maps the file at path.

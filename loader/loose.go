@@ -1,0 +1,106 @@
+package loader
+
+import (
+	"debug/elf"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// loosePE finds PE images in a core without NT_FILE: the linker's list knows
+// nothing of assemblies, but each is mapped read-only from its first byte on,
+// or, in a single-file program, from the page of the bundle that has it. Only
+// the first page of each such segment is looked at.
+func (g *imageList) loosePE() {
+	var host *Image
+	if len(g.list) > 0 {
+		host = g.list[0] // the program
+	}
+	for _, l := range g.c.loads {
+		if l.flags != elf.PF_R || l.filesz == 0 || g.known(arch.Addr(l.vaddr)) {
+			continue
+		}
+		lo := arch.Addr(l.vaddr)
+		h, at := g.peHeaderAt(lo, true)
+		if h == nil {
+			continue
+		}
+		m := &Image{Format: "pe", pe: h, bias: uint64(lo) + at, ID: ImageID{Timestamp: h.timestamp, Size: h.imageSize, Name: unnamed}}
+		m.Flat = !g.textMapped(m)
+		size := uint64(h.imageSize)
+		if m.Flat {
+			size = 0
+			for _, s := range h.sections {
+				size = max(size, uint64(s.rawOff)+uint64(s.rawSize))
+			}
+		}
+		m.span = pageSpan(m.bias, size)
+		if end := g.contiguous(lo); m.Flat && end < m.span.Hi {
+			m.span.Hi = end
+		}
+		if m.span.Lo < m.span.Hi {
+			g.add(m)
+			g.fromBundle(m, host)
+		}
+	}
+}
+
+// known reports whether a lies in an image that was found.
+func (g *imageList) known(a arch.Addr) bool {
+	for _, m := range g.list {
+		if m.span.Has(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// textMapped reports whether something executable is mapped where the first
+// section goes when an image is mapped section by section.
+func (g *imageList) textMapped(m *Image) bool {
+	if len(m.pe.sections) == 0 {
+		return false
+	}
+	mp, ok := g.m.mappedAt(arch.Addr(m.bias + uint64(m.pe.sections[0].va)))
+	return ok && mp.flags&uint32(elf.PF_X) != 0
+}
+
+// contiguous returns where the mappings end that follow a without a gap and
+// are read-only.
+func (g *imageList) contiguous(a arch.Addr) arch.Addr {
+	for {
+		mp, ok := g.m.mappedAt(a)
+		if !ok || mp.flags != uint32(elf.PF_R) {
+			return a
+		}
+		a = mp.Hi
+	}
+}
+
+// fromBundle names an assembly by the manifest of the program's bundle, if
+// there is one: the entry whose header has the same timestamp and size.
+func (g *imageList) fromBundle(m, host *Image) {
+	m.ID.Name = ""
+	if host == nil || host.Path == "" || host.Format != "elf" {
+		return
+	}
+	if host.src == nil {
+		g.source(host)
+	}
+	s := host.src
+	if s.open() == nil {
+		return
+	}
+	if g.bundle == nil {
+		g.bundle = bundleFiles(s.data, s.progs)
+	}
+	for _, f := range g.bundle {
+		if h := s.peAt(f.off); f.packed == 0 && h != nil && h.timestamp == m.ID.Timestamp && h.imageSize == m.ID.Size {
+			m.ID.Name, m.Path, m.shift = baseName(f.name), host.Path, f.off
+			if m.Flat {
+				m.maps = []fileMap{{m.span, f.off &^ (pageSize - 1), m}}
+			}
+			m.src = s
+			return
+		}
+	}
+}
