@@ -162,23 +162,26 @@ func pack(b []byte) []byte {
 	return w.EncodeAll(b, nil)
 }
 
-// corpus returns a real dump and the folder of its images, or skips.
-func corpus(t testing.TB, name string) (dump, images string) {
+// corpus returns a real dump, or skips.
+func corpus(t testing.TB, name string) string {
 	root := os.Getenv("SEAM_CORPUS")
 	if root == "" {
 		root = filepath.Join("..", "..", "..", "shared", "corpus")
 	}
-	dump, images = filepath.Join(root, name), filepath.Join(root, "images")
-	if _, err := os.Stat(dump); err != nil {
+	dump, err := filepath.Abs(filepath.Join(root, name))
+	if err == nil {
+		_, err = os.Stat(dump)
+	}
+	if err != nil {
 		t.Skipf("needs the corpus of real dumps (SEAM_CORPUS): %v", err)
 	}
-	return dump, images
+	return dump
 }
 
 // TestSameThreads: the order of threads and every byte of them are the same on
 // one goroutine and on many.
 func TestSameThreads(t *testing.T) {
-	dump, _ := corpus(t, filepath.Join("net10-hello-x64", "normal.zst"))
+	dump := corpus(t, filepath.Join("net10-hello-x64", "normal.zst"))
 	var first string
 	for _, n := range []string{"1", "8"} {
 		status, out, errs := seam(t, "", nil, []string{"GOMAXPROCS=" + n}, "stacks", "--format", "json", "--images", "none", dump)
@@ -190,5 +193,39 @@ func TestSameThreads(t *testing.T) {
 		} else if first != out {
 			t.Errorf("GOMAXPROCS=%s gives other output than 1", n)
 		}
+	}
+}
+
+// TestTrim: a trimmed dump, alone, gives the stacks of the whole one with its
+// images, byte for byte.
+func TestTrim(t *testing.T) {
+	dump := corpus(t, filepath.Join("net10-hello-x64", "normal.zst"))
+	dir := t.TempDir()
+	threads := func(dump string, more ...string) string {
+		status, out, errs := seam(t, dir, nil, nil, append([]string{"stacks", "--format", "json", dump}, more...)...)
+		if status != 0 {
+			t.Fatalf("%s: exit status %d: %s", dump, status, errs)
+		}
+		_, out, _ = strings.Cut(out, "\n \"threads\": ")
+		out, _, _ = strings.Cut(out, "\n \"warnings\": ")
+		return out
+	}
+	want := threads(dump)
+	status, out, errs := seam(t, dir, nil, nil, "trim", dump, "small.zst")
+	if status != 0 || !strings.Contains(out, "pages read") {
+		t.Fatalf("exit status %d: %s%s", status, out, errs)
+	}
+	if got := threads("small.zst", "--images", "none"); got == "" || got != want {
+		t.Errorf("the trimmed dump has other threads")
+	}
+	if st, err := os.Stat(filepath.Join(dir, "small.zst")); err != nil || st.Size() > 1<<20 {
+		t.Errorf("the trimmed dump: %v, %v", st, err)
+	}
+	// Never over the dump itself, and no leftovers.
+	if status, _, errs := seam(t, dir, nil, nil, "trim", "small.zst", "./small.zst"); status != 1 || !strings.Contains(errs, "the dump itself") {
+		t.Errorf("exit status %d: %s", status, errs)
+	}
+	if list, _ := os.ReadDir(dir); len(list) != 1 {
+		t.Errorf("left in the folder: %v", list)
 	}
 }

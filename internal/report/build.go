@@ -173,6 +173,7 @@ func (b *Builder) nativeFrame(o *Frame, f *managed.Frame) {
 	}
 	if img != nil {
 		o.Module = img.ID.Name
+		o.Link = arch.LinkAddr(uint64(f.PC.Addr) - img.Bias())
 	}
 }
 

@@ -82,9 +82,10 @@ type Frame struct {
 	SP       arch.Addr // 0: not known
 	By       string
 	Module   string
-	Function string // for eyes
-	Symbol   string // native: the name that its symbol table has
-	Offset   uint64 // from the function's start; means nothing without Function
+	Function string        // for eyes
+	Symbol   string        // native: the name that its symbol table has
+	Offset   uint64        // from the function's start; means nothing without Function
+	Link     arch.LinkAddr // native, in an image: the pc as addr2line takes it
 	Method   *Method
 	Why      string // of a gap
 }

@@ -47,7 +47,7 @@ func sample() (*Head, []*Thread, *Tail) {
 			},
 			Stop: Stop{Reason: "end_of_stack", PC: 0x7f634a2a4000, Complete: true, Text: "the unwind information marks this frame as outermost"}},
 		{TID: 3756, Managed: true, ManagedID: 2,
-			Frames: []Frame{{Kind: kindNative, PC: arch.PC{Addr: 0x7f63c9001234, Exact: true}, SP: 0x7ffd0000, By: "context", Module: "libgone.so"}},
+			Frames: []Frame{{Kind: kindNative, PC: arch.PC{Addr: 0x7f63c9001234, Exact: true}, SP: 0x7ffd0000, By: "context", Module: "libgone.so", Link: 0x1234}},
 			Stop:   Stop{Reason: "no_rule", PC: 0x7f63c9001234, Text: "no source knows how to leave this frame, in libgone.so (abcd)"}},
 		{TID: 3757, Stop: Stop{Reason: "not_started", Text: "no registers to start from"}},
 	}

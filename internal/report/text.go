@@ -142,10 +142,13 @@ func (o *textOutput) frame(f *Frame, n, digits, width int) {
 	o.buf = append(o.buf, '\n')
 }
 
-// suffix is what follows a function's name: the offset in it, and in the IL of
-// a managed one.
+// suffix is what follows a function's name: the offset in it; for code without
+// a name its link address, which addr2line and disassemblers take.
 func (f *Frame) suffix() string {
-	if f.Function == "" {
+	switch {
+	case f.Function == "" && f.Link != 0:
+		return "? [0x" + strconv.FormatUint(uint64(f.Link), 16) + "]"
+	case f.Function == "":
 		return "?"
 	}
 	s := ""

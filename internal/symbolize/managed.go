@@ -136,7 +136,9 @@ func undo(p string) string {
 	of, kind, rest := generated(p)
 	switch kind {
 	case 'b':
-		return undo(of) + ".lambda"
+		// b__<method>_<lambda>, or b__<lambda> in a closure class. The number
+		// tells a method's lambdas apart.
+		return undo(of) + ".lambda_" + rest[strings.LastIndexByte(rest, '_')+1:]
 	case 'g':
 		local := strings.TrimPrefix(rest, "__")
 		if n := strings.IndexByte(local, '|'); n >= 0 {
