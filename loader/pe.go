@@ -57,8 +57,7 @@ func parsePE(data []byte) (*peHeader, error) {
 	r.Bytes(8) // symbol table
 	optSize := r.U16()
 	r.Bytes(2) // characteristics
-	opt := r.At("optional header", nt+24, 0)
-	opt = bin.New("optional header", within(data, nt+24, uint64(optSize)))
+	opt := bin.New("optional header", within(data, nt+24, uint64(optSize)))
 	magic := opt.U16()
 	opt.Bytes(22) // up to BaseOfCode
 	switch magic {
@@ -106,7 +105,7 @@ func (h *peHeader) knownPE(a *arch.Arch) bool {
 			return true
 		}
 	}
-	return h.machine == 0x14c || h.machine == 0
+	return h.machine == 0x14c
 }
 
 // dir returns a data directory that is there.
@@ -125,7 +124,8 @@ func (h *peHeader) fileOff(rva uint32) (off, n uint32, ok bool) {
 	}
 	for i := range h.sections {
 		if s := &h.sections[i]; rva >= s.va && rva-s.va < s.rawSize && s.rawOff+(rva-s.va) >= s.rawOff {
-			return s.rawOff + (rva - s.va), s.rawSize - (rva - s.va), true
+			off = s.rawOff + (rva - s.va)
+			return off, min(s.rawSize-(rva-s.va), ^off), true
 		}
 	}
 	return 0, 0, false

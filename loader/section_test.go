@@ -1,0 +1,83 @@
+package loader
+
+import (
+	"bytes"
+	"compress/zlib"
+	"debug/elf"
+	"encoding/binary"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// A section is unpacked whichever way it was packed, and not when it lies
+// about its size.
+func TestPackedSections(t *testing.T) {
+	want := bytes.Repeat([]byte("unwind"), 1000)
+	var z bytes.Buffer
+	w := zlib.NewWriter(&z)
+	w.Write(want)
+	w.Close()
+	enc, _ := zstd.NewWriter(nil)
+	s := enc.EncodeAll(want, nil)
+	chdr := func(kind elf.CompressionType, size int, b []byte) []byte {
+		h := binary.LittleEndian.AppendUint64(nil, uint64(kind))
+		h = binary.LittleEndian.AppendUint64(h, uint64(size))
+		return append(binary.LittleEndian.AppendUint64(h, 1), b...)
+	}
+	old := append(binary.BigEndian.AppendUint64([]byte("ZLIB"), uint64(len(want))), z.Bytes()...)
+	for _, c := range []struct {
+		name  string
+		flags elf.SectionFlag
+		data  []byte
+		ok    bool
+	}{
+		{".debug_frame", 0, want, true},
+		{".debug_frame", elf.SHF_COMPRESSED, chdr(elf.COMPRESS_ZLIB, len(want), z.Bytes()), true},
+		{".debug_frame", elf.SHF_COMPRESSED, chdr(elf.COMPRESS_ZSTD, len(want), s), true},
+		{".zdebug_frame", 0, old, true},
+		{".debug_frame", elf.SHF_COMPRESSED, chdr(elf.COMPRESS_ZLIB, len(want)+1, z.Bytes()), false},
+		{".debug_frame", elf.SHF_COMPRESSED, chdr(elf.COMPRESS_ZLIB, 1<<40, z.Bytes()), false},
+		{".debug_frame", elf.SHF_COMPRESSED, chdr(77, len(want), z.Bytes()), false},
+		{".debug_frame", elf.SHF_COMPRESSED, z.Bytes()[:8], false},
+		{".zdebug_frame", 0, old[:11], false},
+	} {
+		secs := []elfSection{{name: c.name, flags: c.flags, size: uint64(len(c.data))}}
+		if got := namedSection(c.data, secs, ".debug_frame"); bytes.Equal(got, want) != c.ok || !c.ok && got != nil {
+			t.Errorf("%s, flags %v: %d bytes", c.name, c.flags, len(got))
+		}
+	}
+}
+
+// An ELF file of any bytes.
+func FuzzELFFile(f *testing.F) {
+	lib := elfFile(f, []string{"-nostdlib", "-gz=zlib", "-s"})
+	f.Add(lib[:min(len(lib), 1<<14)], uint64(0x1000))
+	f.Fuzz(func(t *testing.T, data []byte, at uint64) {
+		h, err := parseELFHeader(data)
+		if err != nil {
+			return
+		}
+		progs, _ := parseProgs(data, h, h.phnum)
+		s := &source{data: data, progs: progs, head: h, p: &Process{}}
+		s.fileID()
+		for _, sec := range parseSections(data, h) {
+			if sec.size < 1<<20 {
+				namedSection(data, []elfSection{sec}, sec.name)
+			}
+		}
+		debugOnly(data)
+		m := &Image{Format: "elf", src: s, progs: progs, mem: new(Memory), arch: arch.ByMachine(elf.EM_X86_64)}
+		m.rels = m.elfRelocations()
+		if b := m.elfLinkTime(at, 16); b != nil {
+			m.relocate(at, b)
+		}
+		for _, why := range []string{m.checkMaps(progs, uint64(len(data))), m.checkDynamic(data, progs)} {
+			if why != "" {
+				t.Errorf("a file is not its own: %s", why)
+			}
+		}
+	})
+}
