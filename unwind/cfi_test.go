@@ -237,6 +237,21 @@ func TestTableEncodings(t *testing.T) {
 	}
 }
 
+// FDEs of functions without a byte, at the address of the next one, hide
+// nothing.
+func TestEmptyFunctions(t *testing.T) {
+	for _, enc := range []uint8{peDatarel | peSdata4, peOmit} {
+		fns := []function{{lo: synthBase + 0x100, size: 0x40, fde: asm{}.u8(cfaDefCFAOffset, 16)},
+			{lo: synthBase + 0x100}, {lo: synthBase + 0x100}, {lo: synthBase + 0x180}}
+		m := newSynth(arch.AMD64, enc, fns)
+		for want, lo := range map[string]arch.Addr{"cfa=r7+16 r16=c-8": synthBase + 0x130, "none": synthBase + 0x190} {
+			if got, f := rowOf(m, arch.PC{Addr: lo, Exact: true}); got != want {
+				t.Errorf("%#x: got %q %v, want %q", enc, got, f, want)
+			}
+		}
+	}
+}
+
 // In a dump, absolute pointers are where the dynamic loader moved them; in a
 // file they are not.
 func TestAbsoluteOfFileAndDump(t *testing.T) {

@@ -26,11 +26,11 @@ func openDebugFrame(u *Unwinder, img Image) Source {
 
 func (t *debugFrame) Unwind(s *Step) Outcome { return t.unwind(t, s) }
 
-func (t *debugFrame) find(a arch.Addr) (arch.Addr, fault) {
+func (t *debugFrame) find(a arch.Addr, _ bool) (arch.Addr, fault) {
 	t.once.Do(func() {
 		t.sect.data = t.img.Section(".debug_frame")
 		if len(t.sect.data) > 0 {
-			t.fault = t.index.build(&t.cfi, arch.Span{Hi: arch.Addr(len(t.sect.data))})
+			t.fault = t.index.build(&t.cfi, arch.Span{Hi: arch.Addr(len(t.sect.data))}, false)
 		}
 	})
 	if t.fault.reason != 0 {

@@ -13,10 +13,14 @@ type ehFrame struct {
 	cfi
 	hdr    arch.Span // empty if there is none
 	frames arch.Span // .eh_frame, as far as known
+	noEnd  bool      // frames.Hi is only that of the image
 
 	once  sync.Once
 	table ehTable
-	index index
+
+	indexOnce  sync.Once
+	index      index
+	indexFault fault
 }
 
 // An ehTable is the decoded head of .eh_frame_hdr.
@@ -42,19 +46,25 @@ func openEhFrame(u *Unwinder, img Image) Source {
 
 func (t *ehFrame) Unwind(s *Step) Outcome { return t.unwind(t, s) }
 
-// open decodes the head of the table, or indexes the section if there is none.
+// open decodes the head of the table.
 func (t *ehFrame) open() {
 	if t.hdr.Hi > t.hdr.Lo {
 		t.table.fault = t.readHead()
-		if t.table.size != 0 || t.table.fault.reason == InfoMissing {
-			return
+	}
+}
+
+// findSlow finds an FDE by reading all of them, once.
+func (t *ehFrame) findSlow(a arch.Addr) (arch.Addr, fault) {
+	t.indexOnce.Do(func() {
+		t.indexFault = t.table.fault // if there is nothing to index
+		if t.frames.Hi > t.frames.Lo {
+			t.indexFault = t.index.build(&t.cfi, t.frames, t.noEnd)
 		}
+	})
+	if t.indexFault.reason != 0 {
+		return noFDE, t.indexFault
 	}
-	// No table, or one that is of no use: read the frames themselves.
-	if t.frames.Hi <= t.frames.Lo {
-		return
-	}
-	t.table.fault = t.index.build(&t.cfi, t.frames)
+	return t.index.find(a), fault{}
 }
 
 // readHead leaves table.size 0 when there is no table to search.
@@ -93,7 +103,7 @@ func (t *ehFrame) readHead() fault {
 		return broken(t.hdr.Lo)
 	}
 	if t.frames.Hi <= t.frames.Lo && frames != 0 && t.span.Has(frames) {
-		t.frames = arch.Span{Lo: frames, Hi: t.span.Hi}
+		t.frames, t.noEnd = arch.Span{Lo: frames, Hi: t.span.Hi}, true
 	}
 	size := peSize(enc, t.arch.Word)
 	if countEnc == peOmit || enc == peOmit || enc&peIndirect != 0 || size == 0 {
@@ -126,13 +136,13 @@ func (t *ehFrame) entry(i uint64, second bool) (a arch.Addr, f fault) {
 	return a, fault{}
 }
 
-func (t *ehFrame) find(a arch.Addr) (arch.Addr, fault) {
+func (t *ehFrame) find(a arch.Addr, thorough bool) (arch.Addr, fault) {
 	t.once.Do(t.open)
-	if t.table.fault.reason != 0 {
+	if t.table.fault.reason == InfoMissing {
 		return noFDE, t.table.fault
 	}
-	if t.table.size == 0 {
-		return t.index.find(a), fault{}
+	if t.table.size == 0 || thorough {
+		return t.findSlow(a)
 	}
 	lo, hi := uint64(0), t.table.n // entries before lo begin at or before a
 	for lo < hi {

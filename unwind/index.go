@@ -17,8 +17,10 @@ type indexed struct {
 }
 
 // build indexes the FDEs in where. What is broken in the midst ends it, and
-// what was found before stays: nothing tells where the next record begins.
-func (x *index) build(t *cfi, where arch.Span) fault {
+// what was found before stays: nothing tells where the next record begins. A
+// terminator ends it only if the end of the section is not known: each object
+// that a linker joins may bring one.
+func (x *index) build(t *cfi, where arch.Span, endless bool) fault {
 	var r record
 	var first fault
 	for a := where.Lo; a < where.Hi && where.Hi-a >= 4; a = r.next {
@@ -29,8 +31,10 @@ func (x *index) build(t *cfi, where arch.Span) fault {
 			}
 			break
 		}
+		if r.end && endless {
+			break
+		}
 		if r.end || r.isCIE {
-			// Each object that a linker joins may bring a terminator.
 			continue
 		}
 		var d fde

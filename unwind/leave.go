@@ -8,22 +8,34 @@ import (
 
 // A finder finds FDEs by address: by a sorted table, or by an index.
 type finder interface {
-	// find returns where the FDE lies that may cover a, or noFDE.
-	find(a arch.Addr) (arch.Addr, fault)
+	// find returns where the FDE lies that may cover a, or noFDE. A thorough
+	// search does not trust the linker's table.
+	find(a arch.Addr, thorough bool) (arch.Addr, fault)
 }
 
 const noFDE = ^arch.Addr(0)
 
 // lookup parses the FDE that covers a, if one does.
 func (t *cfi) lookup(in finder, a arch.Addr, d *fde) (ok bool, f fault) {
-	at, f := in.find(a)
+	at, f := in.find(a, false)
 	if at == noFDE || f.reason != 0 {
 		return false, f
 	}
 	if f = t.parseFDE(at, d); f.reason != 0 {
 		return false, f
 	}
-	return d.code.Has(a), fault{}
+	if d.code.Hi > d.code.Lo {
+		return d.code.Has(a), fault{}
+	}
+	// A function without any byte may share its address with the one that is
+	// meant, and lld puts only the first FDE of each address in the table. Seen
+	// for ten functions of a single-file .NET program for ARM64.
+	at, f = in.find(a, true)
+	if at == noFDE || f.reason != 0 {
+		return false, f
+	}
+	f = t.parseFDE(at, d)
+	return f.reason == 0 && d.code.Has(a), f
 }
 
 // row finds the FDE for pc and leaves its row for pc in sc.
