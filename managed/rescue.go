@@ -58,12 +58,53 @@ func (w *Walker) rescue() bool {
 			w.chain = c // passed: not to be looked at again
 			continue
 		}
+		if !ex {
+			at = w.settle(&regs, sp)
+		}
 		if near, _ := w.regs.Get(w.s.Process.Arch.SP); !fpOK || at < near {
 			w.regs, exact, by, fpOK = regs, ex, unwind.ByExplicitFrame, true
 		}
 		break
 	}
 	return fpOK && w.native.Resume(&w.regs, exact, by)
+}
+
+// maxSettle bounds the search of settle, in words: what a method may have
+// pushed or allocated between setting up its Frame and calling.
+const maxSettle = 512
+
+// maxCallApart is how far apart the two calls around a P/Invoke may be: 9 to
+// 43 bytes were seen.
+const maxCallApart = 256
+
+// settle corrects the stack pointer in regs, which are what an explicit Frame
+// holds, and returns it. A method notes its stack pointer when it sets up its
+// InlinedCallFrame, and may lower it before it calls, by stackalloc or for
+// arguments; its unwind codes count from where it was at the call. There the
+// return address lies right below it. The one in the Frame may be that of the
+// call before, as in the runtime's own Monitor.Wait and WaitOneNoCheck. sp is
+// that of the frame before.
+func (w *Walker) settle(regs *arch.Regs, sp uint64) uint64 {
+	a, mem := w.s.Process.Arch, w.s.Process.Memory
+	pc, _ := regs.Get(a.PC)
+	noted, _ := regs.Get(a.SP)
+	if a.LR != arch.NoReg {
+		return noted // a call pushes nothing there
+	}
+	word := uint64(a.Word)
+	if v, ok := mem.Word(arch.Addr(noted - word)); ok && v > pc && v-pc <= maxCallApart {
+		if in := w.lookup(arch.Addr(v) - 1).code; in.Managed() && in.Body == w.lookup(arch.Addr(pc)-1).code.Body {
+			regs.Set(a.PC, v)
+			return noted
+		}
+	}
+	for at, n := noted, 0; n < maxSettle && at-word >= sp && at <= noted; at, n = at-word, n+1 {
+		if v, ok := mem.Word(arch.Addr(at - word)); ok && v == pc {
+			regs.Set(a.SP, at)
+			return at
+		}
+	}
+	return noted
 }
 
 // byFramePointer follows the frame pointer of the frame that the walk is at,
