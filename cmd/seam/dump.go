@@ -94,7 +94,7 @@ func advise(path string, err error) error {
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%s: there is no such file", path)
 	case errors.Is(err, loader.ErrFormat):
-		return fmt.Errorf("%s: %w. Seam reads ELF cores (of the kernel, gcore or createdump) and minidumps, also packed with zstd or gzip", path, loader.ErrFormat)
+		return fmt.Errorf("%s: %w. Seam reads ELF cores (of the kernel, gcore or createdump), also packed with zstd or gzip", path, loader.ErrFormat)
 	case strings.Contains(err.Error(), path):
 		return err
 	}

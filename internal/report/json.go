@@ -12,12 +12,16 @@ import (
 // one, and are never dropped or renamed.
 const schema = 1
 
+// chunk is how many bytes are gathered before they are written. The stack of an
+// overflow, with 260,000 frames, is 100 MB of JSON.
+const chunk = 1 << 16
+
 // A jsonOutput writes one JSON object with a line for each image, frame and
 // warning, so that two runs can be compared with diff.
 //
 // It is written by hand for three reasons: threads stream out as they are
-// walked, what is not known is null and never 0 or "", and a stack of 5,000
-// frames costs one buffer.
+// walked, what is not known is null and never 0 or "", and a long stack costs
+// no more memory than a short one.
 type jsonOutput struct {
 	w       io.Writer
 	b       jsonBuffer
@@ -54,6 +58,11 @@ func (o *jsonOutput) Thread(t *Thread) error {
 		b.raw("\n    {")
 		b.frame(&t.Frames[i])
 		b.raw("}")
+		if len(b.buf) > chunk {
+			if err := o.flush(); err != nil {
+				return err
+			}
+		}
 	}
 	b.raw("],\n   ")
 	b.key("stop")

@@ -56,7 +56,7 @@ func WriteMethods(w io.Writer, format string, methods []Compiled) error {
 		b := jsonBuffer{buf: []byte(form.before)}
 		for i := range methods {
 			form.method(&b, i, &methods[i])
-			if len(b.buf) > 1<<15 {
+			if len(b.buf) > chunk {
 				if _, err := w.Write(b.buf); err != nil {
 					return err
 				}

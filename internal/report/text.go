@@ -65,6 +65,11 @@ func (o *textOutput) Thread(t *Thread) error {
 		}
 		o.frame(&t.Frames[i], i, digits, width)
 		i++
+		if len(o.buf) > chunk {
+			if err := o.flush(); err != nil {
+				return err
+			}
+		}
 	}
 	color := dim
 	if !t.Stop.Complete {
