@@ -58,6 +58,7 @@ var AMD64 = &Arch{
 	FramePointer: Rule{Base: amd64RBP, Offset: 16, RA: NoReg, N: 2,
 		Saved: [MaxSaved]Slot{{Reg: amd64RIP, Off: -8}, {Reg: amd64RBP, Off: -16}}},
 	Leave:     amd64Leave,
+	Prologue:  amd64FromPrologue,
 	AfterCall: amd64AfterCall,
 	Strip:     func(a Addr) Addr { return a },
 	PE:        PECodes{Entry: 12, Function: amd64PEFunction, Rule: amd64PERule},

@@ -40,6 +40,10 @@ type Arch struct {
 	// when the instructions do not lead to a return or a jump out of sight
 	// within a few steps.
 	Leave func(mem Memory, pc Addr, r *Rule) bool
+	// Prologue finds the rule for a return address in a function whose unwind
+	// codes are not at hand, by following the instructions of its prologue.
+	// It reports false when these are no prologue. Nil where no way is known.
+	Prologue func(mem Memory, start, pc Addr, r *Rule) bool
 	// AfterCall reports whether the instruction that ends right before a can
 	// be a call.
 	AfterCall func(mem Memory, a Addr) bool

@@ -17,6 +17,7 @@ type snapshotCode struct {
 	why        unwind.Stop
 	visibility clr.Visibility
 	dispatcher bool
+	missing    arch.Addr // what the dump lacks to name the method
 }
 
 func (c *snapshotCode) managed() bool { return c.code.Managed() }
@@ -31,7 +32,7 @@ func (n *Snapshotter) lookup(pc arch.Addr) *snapshotCode {
 		return c
 	}
 	*c = snapshotCode{pc: pc}
-	if c.code, _ = n.rt.Lookup(pc); !c.managed() {
+	if c.code, c.missing = n.rt.Lookup(pc); !c.managed() {
 		return c
 	}
 	n.step = unwind.Step{PC: arch.PC{Addr: pc, Exact: true}, Mem: n.mem, Arch: n.a}
@@ -39,9 +40,22 @@ func (n *Snapshotter) lookup(pc arch.Addr) *snapshotCode {
 		c.rule = n.step.Rule
 	}
 	c.why = n.step.Why
-	c.visibility, _ = n.rp.Visibility(c.code.Method)
+	if c.outcome == unwind.Broken && c.why.Reason == unwind.InfoMissing {
+		n.orphan(c)
+	}
+	c.visibility = n.rp.Visibility(&c.code)
 	c.dispatcher = c.visibility == clr.Visible && n.dispatches(c.code.Method)
 	return c
+}
+
+// orphan does without the header of c's method, which the dump lacks.
+func (n *Snapshotter) orphan(c *snapshotCode) {
+	if c.code.Method == 0 {
+		c.code.Method = n.rp.OrphanMethod(c.code.Start)
+	}
+	if c.code.Method != 0 && n.rp.OrphanRule(&c.code, c.pc, &c.rule) {
+		c.outcome = unwind.UseRule
+	}
 }
 
 // dispatches reports whether md is a method of the exception dispatcher, of
@@ -66,11 +80,13 @@ const (
 	unwound unwindResult = iota
 	unwindNoInfo
 	unwindNoWord
+	unwindNoMethod
 )
 
 var unwindTexts = [...]string{
-	unwindNoInfo: "a managed method's unwind information cannot be read",
-	unwindNoWord: "a word of the stack cannot be read",
+	unwindNoInfo:   "a managed method's unwind information cannot be read",
+	unwindNoWord:   "a word of the stack cannot be read",
+	unwindNoMethod: "it cannot be found out which method a frame is of",
 }
 
 // unwind finds the registers of c's caller.
@@ -81,6 +97,9 @@ func (n *Snapshotter) unwind(c *snapshotCode, regs, out *arch.Regs) (at arch.Add
 	r := &c.rule
 	base, _ := regs.Get(r.Base)
 	cfa := arch.Addr(base) + arch.Addr(int64(r.Offset))
+	if c.code.Method == 0 {
+		return c.missing, unwindNoMethod
+	}
 	*out = *regs
 	out.Set(n.a.SP, uint64(cfa))
 	for i := range r.Saved[:r.N] {

@@ -19,6 +19,9 @@ type Replay struct {
 	frames replayFrames
 	ex     *exInfoRow // nil if nothing is known of this version
 	major  int        // of the runtime's version; 0 if not known
+
+	precode     precodeLayout
+	hasPrecodes bool
 }
 
 // replayLayout is what every descriptor so far leaves out, or that only a
@@ -26,6 +29,7 @@ type Replay struct {
 // platform seen.
 type replayLayout struct {
 	MethodFlags int `c:"MethodDesc.Flags,6"`
+	MethodSize  int `c:"MethodDesc.!,16"`
 	MethodChunk int `c:"MethodDesc.ChunkIndex,2"`
 	ChunkSize   int `c:"MethodDescChunk.!,24"`
 	ChunkTable  int `c:"MethodDescChunk.MethodTable,0"`
@@ -43,6 +47,7 @@ func (r *Runtime) Replay() *Replay {
 	first, _, _ := strings.Cut(r.Version, ".")
 	p.major, _ = strconv.Atoi(first)
 	p.ex = exInfoFor(p.major)
+	p.precode, p.hasPrecodes = r.precodes()
 	return p
 }
 
@@ -54,7 +59,6 @@ func (p *Replay) Major() int { return p.major }
 const (
 	methodClassMask = 7
 	methodDynamic   = 7
-	dynamicLCG      = 0x4000
 	dynamicILStub   = 0x8000
 )
 
@@ -67,26 +71,35 @@ const (
 	Hidden                // an IL stub: passed over in silence (MethodDesc::IsILStub)
 )
 
-// Visibility classifies a MethodDesc. One whose bytes the dump lacks counts as
-// visible; missing is then the address of the first of them.
-func (p *Replay) Visibility(md arch.Addr) (v Visibility, missing arch.Addr) {
-	at := field(md, p.layout.MethodFlags)
-	flags, ok := p.r.u16(at)
+// Visibility classifies the method of c. Where the dump lacks its MethodDesc,
+// the heap that its code lies in tells: dynamic methods have heaps of their own.
+func (p *Replay) Visibility(c *Code) Visibility {
+	flags, ok := p.r.u16(field(c.Method, p.layout.MethodFlags))
 	if !ok {
-		return Visible, at
+		if p.hostHeap(c) {
+			return NoMetadata
+		}
+		return Visible
 	}
 	if flags&methodClassMask != methodDynamic {
-		return Visible, 0
+		return Visible
 	}
-	at = field(md, p.layout.Extended)
-	ext, ok := p.r.u32(at)
-	if !ok {
-		return NoMetadata, at
+	if ext, ok := p.r.u32(field(c.Method, p.layout.Extended)); ok && ext&dynamicILStub != 0 {
+		return Hidden
 	}
-	if ext&dynamicILStub != 0 {
-		return Hidden, 0
+	return NoMetadata
+}
+
+// hostHeap reports whether c lies in a HostCodeHeap, which holds the code of one
+// dynamic method or few. It is collectible, as the code of collectible
+// assemblies is, but does not begin at a page: a header comes first
+// (src/coreclr/vm/dynamicmethod.cpp, HostCodeHeap::InitializeHeapList).
+func (p *Replay) hostHeap(c *Code) bool {
+	if c.Kind != JIT {
+		return false
 	}
-	return NoMetadata, 0
+	s, ok, _ := p.r.section(c.Start)
+	return ok && s.flags&(rangeCodeHeap|rangeCollectible) == rangeCodeHeap|rangeCollectible && s.span.Lo%pageSize != 0
 }
 
 // MethodTable returns the MethodTable of the class that md belongs to; ok is

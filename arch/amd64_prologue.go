@@ -1,0 +1,98 @@
+package arch
+
+import "golang.org/x/arch/x86/x86asm"
+
+// amd64PrologueBytes bounds a prologue: sixteen-byte stores that clear locals
+// make the longest ones.
+const amd64PrologueBytes = 512
+
+// amd64Pushed are the registers that a prologue saves, on any system.
+var amd64Pushed = Regset(amd64RBX, amd64RBP, amd64RSI, amd64RDI, amd64R12, amd64R13, amd64R14, amd64R15)
+
+// An amd64PrologueState is what the instructions of a prologue have done so far.
+type amd64PrologueState struct {
+	depth int32 // CFA - rsp
+	fp    int32 // CFA - rbp, once rbp is the frame pointer
+	isFP  bool
+	alloc bool // rsp has been lowered for locals
+	saved RegSet
+	rule  Rule
+}
+
+// amd64FromPrologue follows a compiler's prologue from a function's first byte: it
+// pushes registers, makes room, and sets up rbp, before it first calls or
+// jumps. That is all that unwind codes describe, so this stands in for them
+// where a dump has the code and not the codes. pc is a return address in the
+// function's body. Rsp is taken to stay where the prologue leaves it, as in all
+// code of CoreCLR's JIT, unless rbp tells the frame.
+func amd64FromPrologue(mem Memory, start, pc Addr, r *Rule) bool {
+	s := amd64PrologueState{depth: 8}
+	s.rule.RA = NoReg
+	s.rule.Save(amd64RIP, -8)
+	for at := start; at < pc && at-start < amd64PrologueBytes; {
+		in, ok := amd64Decode(viewUpTo(mem, at, 15))
+		if !ok || !s.run(&in) {
+			break
+		}
+		at += Addr(in.Len)
+	}
+	if !s.isFP && !s.alloc && s.depth == 8 {
+		return false // nothing that looks like a prologue
+	}
+	*r = s.rule
+	r.Base, r.Offset = amd64RSP, s.depth
+	if s.isFP {
+		r.Base, r.Offset = amd64RBP, s.fp
+	}
+	return true
+}
+
+// run does one instruction. It reports false at the first that is not of a
+// prologue, or that changes the stack pointer in a way it does not know.
+func (s *amd64PrologueState) run(in *x86asm.Inst) bool {
+	switch in.Op {
+	case x86asm.PUSH:
+		reg, size, ok := amd64Operand(in.Args[0])
+		if !ok || size != 8 || s.alloc {
+			return false
+		}
+		s.depth += 8
+		if !amd64Pushed.Has(reg) || s.saved.Has(reg) {
+			s.alloc = true // only for the room
+			return true
+		}
+		s.saved |= 1 << reg
+		return s.rule.Save(reg, -s.depth)
+	case x86asm.SUB:
+		if in.Args[0] != x86asm.RSP {
+			return true
+		}
+		n, ok := in.Args[1].(x86asm.Imm)
+		if !ok || n <= 0 || n > 1<<30 {
+			return false
+		}
+		s.depth += int32(n)
+		s.alloc = true
+		return true
+	case x86asm.MOV:
+		if in.Args[0] == x86asm.RBP && in.Args[1] == x86asm.RSP && !s.isFP {
+			s.fp, s.isFP = s.depth, true
+			return true
+		}
+	case x86asm.LEA:
+		m, ok := in.Args[1].(x86asm.Mem)
+		if in.Args[0] == x86asm.RBP {
+			if !ok || m.Base != x86asm.RSP || m.Index != 0 || s.isFP {
+				return false
+			}
+			s.fp, s.isFP = s.depth-int32(m.Disp), true
+			return true
+		}
+	case x86asm.CALL, x86asm.JMP, x86asm.RET, x86asm.POP, x86asm.UD2, x86asm.INT, x86asm.SYSCALL, x86asm.LEAVE, x86asm.ENTER:
+		return false
+	}
+	if _, jump := in.Args[0].(x86asm.Rel); jump {
+		return false
+	}
+	return in.Args[0] != x86asm.RSP && in.Args[0] != x86asm.RBP
+}

@@ -1,0 +1,50 @@
+package arch
+
+import "testing"
+
+// TestFromPrologue follows prologues as CoreCLR's JIT writes them; each row's
+// bytes end before the call whose return address is asked for.
+func TestFromPrologue(t *testing.T) {
+	const start = 0x1000
+	for _, c := range []struct {
+		name, code string
+		base       Reg
+		offset     int32
+		saved      []Slot
+	}{
+		// push rbp; push r15; push r14; sub rsp, 10h; lea rbp, [rsp+20h]; mov r14, imm64; lea r15, [rbp+10h]; call [rip+x]
+		{"frame pointer above the saves", "\x55\x41\x57\x41\x56\x48\x83\xec\x10\x48\x8d\x6c\x24\x20\x49\xbe\x28\xb8\x4f\x57\x97\x7f\x00\x00\x4c\x8d\x7d\x10\xff\x15\x76\x59\x5e\x7c",
+			amd64RBP, 16, []Slot{{-8, amd64RIP}, {-16, amd64RBP}, {-24, amd64R15}, {-32, amd64R14}}},
+		// push rbp; sub rsp, 20h; lea rbp, [rsp+20h]; xor eax, eax; mov [rbp-18h], rax; call
+		{"frame pointer", "\x55\x48\x83\xec\x20\x48\x8d\x6c\x24\x20\x33\xc0\x48\x89\x45\xe8\xe8\x00\x00\x00\x00",
+			amd64RBP, 16, []Slot{{-8, amd64RIP}, {-16, amd64RBP}}},
+		// push rbp; mov rbp, rsp; push rbx; push rax; call
+		{"mov", "\x55\x48\x89\xe5\x53\x50\xe8\x00\x00\x00\x00",
+			amd64RBP, 16, []Slot{{-8, amd64RIP}, {-16, amd64RBP}, {-24, amd64RBX}}},
+		// push rbx; sub rsp, 20h; mov rbx, rdi; call
+		{"no frame pointer", "\x53\x48\x83\xec\x20\x48\x89\xfb\xe8\x00\x00\x00\x00",
+			amd64RSP, 48, []Slot{{-8, amd64RIP}, {-16, amd64RBX}}},
+		// push rax; call: the push is room
+		{"room by a push", "\x50\xff\x15\xc1\xcf\xfb\xff", amd64RSP, 16, []Slot{{-8, amd64RIP}}},
+	} {
+		mem := flat{start, []byte(c.code)}
+		var r Rule
+		if !AMD64.Prologue(mem, start, start+Addr(len(c.code)), &r) {
+			t.Errorf("%s: no rule", c.name)
+			continue
+		}
+		ok := r.Base == c.base && r.Offset == c.offset && int(r.N) == len(c.saved) && r.RA == NoReg
+		for i := range c.saved {
+			ok = ok && r.Saved[i] == c.saved[i]
+		}
+		if !ok {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+	}
+	for _, code := range []string{"", "\xc3", "\x48\x89\xf8\xe8\x00\x00\x00\x00", "\xe9\x00\x00\x00\x00"} {
+		var r Rule
+		if AMD64.Prologue(flat{start, []byte(code)}, start, start+Addr(len(code)), &r) {
+			t.Errorf("%x: a rule: %+v", code, r)
+		}
+	}
+}

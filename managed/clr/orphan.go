@@ -1,0 +1,127 @@
+package clr
+
+import "github.com/seamwalk/seam/arch"
+
+// Orphans are methods whose code header the dump lacks: createdump writes what
+// its own walk of the process has touched, and that loses the managed frames
+// of a thread whose native leaf has left no explicit Frame (a seventh of the
+// threads of a busy process, and every one in an enter hook of a profiler). The
+// code itself is there, and the precode through which it is called.
+
+// OrphanRule finds how to leave the frame of an orphan at the return address
+// pc, by the instructions of its prologue.
+func (p *Replay) OrphanRule(c *Code, pc arch.Addr, r *arch.Rule) bool {
+	if c.Start == 0 || c.Start >= pc || p.r.arch.Prologue == nil {
+		return false
+	}
+	return p.r.arch.Prologue(p.r.mem, c.Start, pc, r)
+}
+
+// maxPrecodes bounds the precodes that are looked through for one method: those
+// of a million methods.
+const maxPrecodes = 1 << 20
+
+// OrphanMethod finds the method whose code begins at start, by the FixupPrecode
+// that jumps there: its data are the code's address and the MethodDesc. It
+// reports 0 if none does.
+func (p *Replay) OrphanMethod(start arch.Addr) (md arch.Addr) {
+	if !p.hasPrecodes {
+		return 0
+	}
+	r, left := p.r, maxPrecodes
+	all := arch.Span{Lo: ^arch.Addr(0)} // that precodes and code are known to lie in
+	r.sections(func(s rangeSection) bool {
+		if s.r2r != 0 {
+			return true
+		}
+		all.Lo, all.Hi = min(all.Lo, s.span.Lo), max(all.Hi, s.span.Hi)
+		if kind, ok := r.u32(s.list + stubListKind); s.flags&rangeList != 0 && ok && stubBlock(uint64(kind)) == StubFixupPrecode {
+			md = p.precodesOf(s.span, start, &left, func(arch.Addr) bool { return true })
+		}
+		return md == 0 && left > 0
+	})
+	if md != 0 || all.Hi-all.Lo > maxPrecodeSpan {
+		return md
+	}
+	// The dump may lack the section that tells of the precodes, as it lacks the
+	// header. What is found without must be confirmed by the MethodDesc.
+	all.Lo &^= 2*p.precode.page - 1
+	return p.precodesOf(all, start, &left, func(md arch.Addr) bool { return p.nativeCode(md) == start })
+}
+
+// maxPrecodeSpan bounds the addresses that are searched without knowing of
+// precodes there. A runtime reserves them close to each other.
+const maxPrecodeSpan = 1 << 26
+
+// precodesOf looks in span, pages of precodes each with a page of their data
+// behind it, for the precode of the code at start.
+func (p *Replay) precodesOf(span arch.Span, start arch.Addr, left *int, ok func(md arch.Addr) bool) arch.Addr {
+	r, l := p.r, &p.precode
+	for page := span.Lo + l.page; page < span.Hi; page += 2 * l.page {
+		for at := page; at+l.size <= page+l.page && *left > 0; at += l.size {
+			if r.mem.View(at&^(pageSize-1), 1) == nil {
+				at += (pageSize - at%pageSize) / l.size * l.size // the rest of a page that the dump lacks
+				continue
+			}
+			*left--
+			if target, have := r.word(field(at, l.Target)); !have || arch.Addr(target) != start {
+				continue
+			}
+			if v, have := r.word(field(at, l.MethodDesc)); have && v != 0 && ok(arch.Addr(v)) {
+				return arch.Addr(v)
+			}
+		}
+	}
+	return 0
+}
+
+// Optional slots behind a MethodDesc, in this order, by the flags that tell of
+// them (src/coreclr/vm/method.hpp, mdfHasNonVtableSlot and its neighbours).
+const (
+	methodNonVtableSlot  = 0x08
+	methodImpl           = 0x10
+	methodNativeCodeSlot = 0x20
+)
+
+// nativeCode returns the code of an ordinary method that has a slot for it, else 0.
+func (p *Replay) nativeCode(md arch.Addr) arch.Addr {
+	flags, ok := p.r.u16(field(md, p.layout.MethodFlags))
+	if !ok || flags&methodClassMask != 0 || flags&methodNativeCodeSlot == 0 {
+		return 0
+	}
+	at := field(md, p.layout.MethodSize)
+	if flags&methodNonVtableSlot != 0 {
+		at += 8
+	}
+	if flags&methodImpl != 0 {
+		at += 16 // two pointers: the slots that it implements, and the methods
+	}
+	v, _ := p.r.word(at)
+	return arch.Addr(v)
+}
+
+// precodeLayout is how FixupPrecodes lie (docs/design/datacontracts/PrecodeStubs.md).
+type precodeLayout struct {
+	PageSize   int `c:"PrecodeMachineDescriptor.StubCodePageSize"`
+	Size       int `c:"PrecodeMachineDescriptor.FixupStubPrecodeSize"`
+	Target     int `c:"FixupPrecodeData.Target,0"`
+	MethodDesc int `c:"FixupPrecodeData.MethodDesc"`
+
+	page, size arch.Addr
+}
+
+// precodes reads the layout of precodes; ok is false if this runtime does not
+// tell, or what it tells cannot be.
+func (r *Runtime) precodes() (l precodeLayout, ok bool) {
+	if r.data.fill(&l) != nil {
+		return l, false
+	}
+	machine, ok := r.data.pointer("PlatformMetadata")
+	if !ok {
+		return l, false
+	}
+	page, ok1 := r.u32(field(machine, l.PageSize))
+	size, ok2 := r.u8(field(machine, l.Size))
+	l.page, l.size = arch.Addr(page), arch.Addr(size)
+	return l, ok1 && ok2 && l.page >= pageSize && l.page <= 1<<20 && l.page%pageSize == 0 && l.size >= 16
+}
