@@ -316,6 +316,17 @@ func FuzzOpen(f *testing.F) {
 	f.Add(b.bytes())
 	b.note(seamNote, keptImageRec, fill(200, 0))
 	f.Add(b.bytes())
+	// A real one: createdump's notes, and those of a trim.
+	z, err := os.ReadFile("testdata/hello.core.zst")
+	if err != nil {
+		f.Fatal(err)
+	}
+	dec, _ := zstd.NewReader(nil)
+	raw, err := dec.DecodeAll(z, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw[:min(len(raw), 64<<10)])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := openBytes("fuzz", data, Options{Track: true, Limits: Limits{}.withDefaults()})
 		if err != nil {

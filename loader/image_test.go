@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
@@ -246,4 +247,28 @@ func TestCutFile(t *testing.T) {
 	} else if _, why, text := m.File(); why != ImageDiffers || !strings.Contains(text, "ends at") {
 		t.Errorf("%v: %s", why, text)
 	}
+}
+
+// A process may be asked by many goroutines at once, files being looked for
+// meanwhile.
+func TestConcurrent(t *testing.T) {
+	p := library(t, elfFile(t, nil), false)
+	m := p.Images[0]
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for a := m.Span().Lo; a < m.Span().Hi; a += 0x100 {
+				p.Memory.Word(a)
+				p.Memory.Absent(a)
+				m.FileWord(a)
+			}
+			m.Lookup("exported")
+			m.Table(".text")
+			m.Section(".symtab")
+			m.Bytes()
+			p.Problems()
+			p.Memory.Touched()
+		})
+	}
+	wg.Wait()
 }
