@@ -23,11 +23,11 @@ const (
 	cacheSize = 1 << cacheBits
 )
 
-// cached is a rule and the pc it is for. It has no pointers and no reference
-// to memory contents: it is a fact about code.
+// cached is what a source said of a pc: UseRule and the rule, or Final. It has
+// no pointers and no reference to memory contents: it is a fact about code.
 type cached struct {
 	pc   arch.PC
-	used bool
+	out  Outcome // NoInfo: the entry is empty
 	by   By
 	rule arch.Rule
 }
@@ -106,19 +106,23 @@ func (w *Walker) Next() bool {
 	}
 	s := &w.step
 	c := &w.cache[uint64(s.PC.Addr)*0x9e3779b97f4a7c15>>(64-cacheBits)]
-	if c.used && c.pc == s.PC {
+	if c.out != NoInfo && c.pc == s.PC {
+		if c.out == Final {
+			return w.end(EndOfStack, 0, c.by)
+		}
 		return w.apply(&c.rule, c.by)
 	}
 	by, out := w.u.find(s)
 	switch out {
 	case UseRule:
 		if !s.Once {
-			*c = cached{s.PC, true, by, s.Rule}
+			*c = cached{s.PC, UseRule, by, s.Rule}
 		}
 		return w.apply(&s.Rule, by)
 	case Stepped:
 		return w.stepped(by)
 	case Final:
+		*c = cached{pc: s.PC, out: Final, by: by}
 		return w.end(EndOfStack, 0, by)
 	}
 	// NoInfo and Broken have said why.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
@@ -301,6 +302,25 @@ func TestTowerEveryHole(t *testing.T) {
 			t.Errorf("%d of %d holes are harmless", harmless, len(words))
 		}
 	}
+}
+
+// One unwinder, walked by many goroutines from the first look-up on, gives
+// each the same answer.
+func TestTowerTogether(t *testing.T) {
+	w := newTower(rand.New(rand.NewPCG(9, 10)), 60)
+	u := New(w.arch, &lean{w}, []Image{w}, nil)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			walker := u.NewWalker()
+			for range 20 {
+				if fs, stop := walker.Walk(nil, &w.regs); stop.Reason != EndOfStack || !slices.Equal(fs, w.frames) {
+					t.Errorf("got %d frames, %+v", len(fs), stop)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestTowerAllocs(t *testing.T) {
