@@ -148,11 +148,14 @@ func (o *textOutput) frame(f *Frame, n, digits, width int) {
 }
 
 // suffix is what follows a function's name: the offset in it; for code without
-// a name its link address, which addr2line and disassemblers take.
+// a name its link address, which addr2line and disassemblers take, or what a
+// debugger of the runtime takes.
 func (f *Frame) suffix() string {
 	switch {
 	case f.Function == "" && f.Link != 0:
 		return "? [0x" + strconv.FormatUint(uint64(f.Link), 16) + "]"
+	case f.Function == "" && f.Method != nil && f.Method.ID != 0:
+		return "? [MethodDesc 0x" + strconv.FormatUint(uint64(f.Method.ID), 16) + "]"
 	case f.Function == "":
 		return "?"
 	}

@@ -23,7 +23,7 @@ func openPLT(s *Symbolizer, img *loader.Image) *table {
 		return nil
 	}
 	syms, strs := dynamicSymbols(s, img)
-	t := &table{}
+	t := &table{names: strs, suffix: "@plt"}
 	for _, section := range []string{".plt", ".plt.sec"} {
 		span, ok := img.Table(section)
 		if !ok || span.Hi-span.Lo < arch.Addr(n*pltEntry) || span.Hi < span.Lo {
@@ -44,9 +44,7 @@ func openPLT(s *Symbolizer, img *loader.Image) *table {
 				continue
 			}
 			at := first + arch.LinkAddr(i*pltEntry)
-			target := (&table{names: strs}).name(entry{name: name})
-			t.entries = append(t.entries, entry{at: at, end: at + pltEntry, name: uint32(len(t.plain)), sized: true})
-			t.plain = append(t.plain, target+"@plt")
+			t.entries = append(t.entries, entry{at: at, end: at + pltEntry, name: name, sized: true})
 		}
 	}
 	if t.entries == nil {

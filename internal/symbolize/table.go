@@ -15,6 +15,7 @@ type table struct {
 	entries []entry
 	names   []byte   // the string table
 	plain   []string // instead of names, for symbols that are in no string table
+	suffix  string   // of every name
 	final   bool     // what is not here has no name
 }
 
@@ -225,7 +226,7 @@ func (t *table) name(e entry) string {
 	if n := bytes.IndexByte(b, 0); n >= 0 {
 		b = b[:n]
 	}
-	return string(b)
+	return string(b) + t.suffix
 }
 
 func le16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }
