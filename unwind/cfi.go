@@ -7,8 +7,8 @@ import (
 	"github.com/seamwalk/seam/arch"
 )
 
-// maxRecord bounds a CIE or FDE. The largest of libcoreclr, node and libjvm
-// have a few kilobytes.
+// maxRecord bounds a CIE or FDE, in bytes. The largest in libcoreclr and node
+// have three thousand.
 const maxRecord = 256 << 10
 
 // A section is where call frame information lies: in the memory of the
