@@ -27,6 +27,7 @@ var errStrict = errors.New("a stack is incomplete")
 var commands = []func() *cobra.Command{
 	newStacks,
 	newSnapshot,
+	newSeed,
 	newInfo,
 	newMethods,
 	newTrim,

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/seamwalk/seam/internal/report"
+	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
+	"github.com/spf13/cobra"
+)
+
+// seedFlags are the flags of seed.
+type seedFlags struct {
+	shared
+	check   string
+	mode    string
+	hazards bool
+}
+
+func newSeed() *cobra.Command {
+	var f seedFlags
+	cmd := &cobra.Command{
+		Use:   "seed DUMP",
+		Short: "The register context that an asynchronous walk is to start from",
+		Long: `Seed finds for every managed thread the registers of its topmost managed frame, by
+walking natively from its own context, and says how it got there. That is the seed
+that a profiler passes to DoStackSnapshot to walk a thread it has stopped.
+
+The runtime looks at a seed only if the thread is in cooperative mode, and checks
+nothing of it but that its pc is in managed code: a wrong seed gives a wrong stack,
+and S_OK. With --check a seed is judged: what the runtime would return, and in
+which way the seed differs from the right one.
+
+Where the search that the documentation describes (unwind natively, ask
+GetFunctionFromIP at each frame) finds another seed, or none, that is shown too.`,
+		Example: `  seam seed core.1234
+  seam seed core.1234 --thread 1240 --check context.bin
+  seam seed core.1234 --hazards`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+	}
+	f.register(cmd, "text", "json")
+	fs := cmd.Flags()
+	fs.StringVar(&f.check, "check", "", "judge the seed `CTX`: a file with a CONTEXT, or its bytes in hex")
+	fs.StringVar(&f.mode, "mode", "", "who walks with it: `MODE` is self, suspended or os-suspended")
+	fs.BoolVar(&f.hazards, "hazards", false, "say which guideline of asynchronous walks the process breaks")
+	return cmd
+}
+
+func (f *seedFlags) run(cmd *cobra.Command, path string) error {
+	style, err := f.style(cmd.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	var given []byte
+	if f.check != "" {
+		if given, err = readContext(f.check); err != nil {
+			return fmt.Errorf("--check: %w", err)
+		}
+	}
+	if f.mode != "" {
+		if _, err := managed.ParseMode(f.mode); err != nil {
+			return misuse("--mode: %v", err)
+		}
+	}
+	d, err := f.open(path, false)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	r, err := newReplayer(d, false)
+	if err != nil {
+		return err
+	}
+	out := &report.Seeds{Head: d.build.Head(), Asked: f.hazards}
+	for _, t := range d.selected {
+		if m, _ := d.session.Thread(t.ID); m == nil && len(f.threads) == 0 {
+			continue
+		}
+		s, err := f.seed(r, t, given)
+		if err != nil {
+			return err
+		}
+		out.Threads = append(out.Threads, s)
+	}
+	if f.hazards {
+		out.Hazards = r.hazards()
+	}
+	out.Tail = d.build.Tail()
+	w := buffered(cmd)
+	if err := report.WriteSeeds(w, f.format, style, out); err != nil {
+		return misuse("--format: %v", err)
+	}
+	return w.Flush()
+}
+
+// seed finds the seed of t, and what becomes of it.
+func (f *seedFlags) seed(r *replayer, t *loader.Thread, given []byte) (report.Seed, error) {
+	m, rt := r.d.session.Thread(t.ID)
+	n, err := r.of(rt)
+	if err != nil {
+		return report.Seed{}, err
+	}
+	found := n.FindSeed(t)
+	s := r.d.build.Seed(t, r.d.Arch, &found)
+	req := managed.Request{TID: t.ID, Mode: r.mode(&request{Mode: f.mode}, m)}
+	if m != nil && req.Mode != managed.Self {
+		req.Thread = managed.ThreadID(m.Addr)
+	}
+	callback := func(managed.Call) managed.HRESULT { return managed.S_OK }
+	s.Unseeded = n.Do(req, callback)
+	if found.Seed != nil {
+		req.Context = found.Seed.Context
+	}
+	s.HR = n.Do(req, callback)
+	if given != nil {
+		v, err := n.CheckSeed(t, &found, req.Mode, given)
+		if err != nil {
+			return s, fmt.Errorf("--check: %w", err)
+		}
+		s.Verdict = &v
+	}
+	return s, nil
+}
+
+// hazards names the frames that show what is wrong.
+func (r *replayer) hazards() []report.Hazard { return nil }
