@@ -285,9 +285,12 @@ func (d *decoder) spec(rid uint32, depth int) Type {
 // param names generic parameter n of owner.
 func (d *decoder) param(owner Token, mark string, n uint32) Type {
 	if owner.Row() != 0 {
-		// A name that cannot be read is no reason to lose the signature.
-		if name, err := d.m.GenericParam(owner, n); err == nil && name != "" {
+		name, err := d.m.GenericParam(owner, n)
+		if name != "" {
 			return Type{Name: name}
+		}
+		if err != nil {
+			d.note(err)
 		}
 	}
 	return Type{Name: fmt.Sprint(mark, n)}

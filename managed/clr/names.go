@@ -177,7 +177,11 @@ func csharp(ts []ecma.Type) []string {
 // typeArgs fills TypeArgs from the class that declares the method.
 func (d *describer) typeArgs(mt arch.Addr) {
 	flags, ok := d.r.u32(field(mt, d.r.names.MTFlags))
-	if !ok || flags&mtComponentSize != 0 || flags&mtGenerics == 0 || flags&mtGenerics == mtOpen {
+	if !ok {
+		d.fail(missing("the MethodTable of its class", field(mt, d.r.names.MTFlags)))
+		return
+	}
+	if flags&mtComponentSize != 0 || flags&mtGenerics == 0 || flags&mtGenerics == mtOpen {
 		return
 	}
 	w := typeWalk{r: d.r, left: maxTypeNodes}
@@ -285,7 +289,9 @@ func (d *describer) array(mt arch.Addr) {
 	if i := int(slot) - int(virtuals); i >= 0 && i < 3 {
 		name = [...]string{"Get", "Set", "Address"}[i]
 	}
-	d.m.Name = t.String() + "." + name
+	if err == nil {
+		d.m.Name = t.String() + "." + name
+	}
 	if mod := d.moduleOfClass(mt); mod != nil {
 		// The signature is written for any array: its element is !0.
 		d.stored(mod, ecma.Scope{TypeArgs: t.Args})

@@ -1,0 +1,78 @@
+package clr
+
+import (
+	"testing"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
+)
+
+// FuzzNames damages the words of a made runtime: names, exceptions and the
+// list of methods must end, and take no more room than is there.
+func FuzzNames(f *testing.F) {
+	types := newFakeTypes(f)
+	want := types.methods(f)
+	model := fakeRuntime(f, nil)
+	types.heap(model, 0x800, []int{32, 0x100, 0x200}, []int{64, 64, 0x500})
+	f.Add(uint64(want[0].ID), uint64(0), uint64(want[1].ID+8), uint64(1)<<40)
+	f.Add(uint64(fakeSection+0x2000), uint64(fakeSection+0x2000), uint64(fakeSection), ^uint64(0))
+	f.Add(uint64(0x13000000), ^uint64(0), uint64(fakeModule), uint64(fakeModule))
+	f.Fuzz(func(t *testing.T, at1, v1, at2, v2 uint64) {
+		old := map[arch.Addr]uint64{}
+		for _, p := range [][2]uint64{{at1, v1}, {at2, v2}} {
+			a := arch.Addr(p[0] &^ 7)
+			if v, ok := types.fakeMemory[a]; ok {
+				if _, again := old[a]; !again {
+					old[a] = v
+				}
+				types.fakeMemory[a] = p[1]
+			}
+		}
+		r := fakeRuntime(t, types.core(t))
+		for a, v := range old {
+			types.fakeMemory[a] = v
+		}
+		for _, w := range want {
+			m, err := r.Describe(w.ID)
+			if err == nil && m.Name == "" {
+				t.Errorf("%v has neither a name nor an error", w.ID)
+			}
+		}
+		r.TypeName(arch.Addr(v1))
+		r.InFlight(&Thread{Exception: arch.Addr(at1)})
+		n := 0
+		r.JITMethods(func(m loader.Method) bool {
+			if m.Code.Hi < m.Code.Lo {
+				t.Errorf("method %v ends before it begins", m.Code)
+			}
+			n++
+			return true
+		})
+		if n > 1000 {
+			t.Errorf("%d methods", n)
+		}
+	})
+}
+
+// FuzzBounds reads bytes as a map of each form.
+func FuzzBounds(f *testing.F) {
+	for _, form := range boundsForms {
+		f.Add(writeBounds(form, []mapping{{0, 0xfffffffe}, {7, 0}, {20, 5}}))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, form := range boundsForms {
+			n, last := 0, uint64(0)
+			form.read(b, func(native uint64, _ uint32) bool {
+				if native < last {
+					t.Errorf("form %d goes back from %d to %d", form, last, native)
+				}
+				last = native
+				n++
+				return true
+			})
+			if n > 8*len(b) {
+				t.Errorf("form %d: %d entries in %d bytes", form, n, len(b))
+			}
+		}
+	})
+}

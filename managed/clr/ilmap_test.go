@@ -1,0 +1,189 @@
+package clr
+
+import (
+	"encoding/binary"
+	"math/rand"
+	"strings"
+	"testing"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// A mapping is an entry of a made map.
+type mapping struct {
+	native uint64
+	il     uint32
+}
+
+// nibbleWriter writes what nibbleReader reads.
+type nibbleWriter struct {
+	b    []byte
+	half bool
+}
+
+func (w *nibbleWriter) number(v uint32) {
+	n := 1
+	for v>>(3*n) != 0 && n < 11 {
+		n++
+	}
+	for n--; n >= 0; n-- {
+		c := byte(v>>(3*n)) & 7
+		if n > 0 {
+			c |= 8
+		}
+		if w.half {
+			w.b[len(w.b)-1] |= c << 4
+		} else {
+			w.b = append(w.b, c)
+		}
+		w.half = !w.half
+	}
+}
+
+// writeBounds encodes a map in any of its forms.
+func writeBounds(f boundsForm, ms []mapping) []byte {
+	var w nibbleWriter
+	w.number(uint32(len(ms)))
+	last := uint64(0)
+	if f == boundsNibbles {
+		for _, m := range ms {
+			w.number(uint32(m.native - last))
+			w.number(m.il + ilBias)
+			w.number(1)
+			last = m.native
+		}
+		return w.b
+	}
+	const nativeBits, ilBits = 13, 11
+	w.number(nativeBits - 1)
+	w.number(ilBits - 1)
+	var bits []bool
+	put := func(v uint64, n int) {
+		for i := range n {
+			bits = append(bits, v>>i&1 != 0)
+		}
+	}
+	for _, m := range ms {
+		put(1, int(f))
+		put(m.native-last, nativeBits)
+		put(uint64(m.il+ilBias), ilBits)
+		last = m.native
+	}
+	tail := make([]byte, (len(bits)+7)/8)
+	for i, b := range bits {
+		if b {
+			tail[i/8] |= 1 << (i % 8)
+		}
+	}
+	return append(w.b, tail...)
+}
+
+var boundsForms = []boundsForm{boundsNibbles, boundsBits2, boundsBits3}
+
+// TestBounds: a map of each form reads as it was written, and not at all with a
+// byte more or less.
+func TestBounds(t *testing.T) {
+	rnd := rand.New(rand.NewSource(2))
+	for range 200 {
+		var ms []mapping
+		at := uint64(0)
+		for range rnd.Intn(40) + 1 {
+			ms = append(ms, mapping{at, uint32(rnd.Intn(1000)) - ilBias})
+			at += uint64(rnd.Intn(3000))
+		}
+		for _, f := range boundsForms {
+			b := writeBounds(f, ms)
+			var got []mapping
+			if !f.read(b, func(n uint64, il uint32) bool {
+				got = append(got, mapping{n, il})
+				return true
+			}) || len(got) != len(ms) {
+				t.Fatalf("form %d: %d entries of %d", f, len(got), len(ms))
+			}
+			for i := range ms {
+				if got[i] != ms[i] {
+					t.Fatalf("form %d: entry %d is %v, want %v", f, i, got[i], ms[i])
+				}
+			}
+			for _, cut := range [][]byte{b[:len(b)-1], append(b[:len(b):len(b)], 0x77)} {
+				if f.read(cut, func(uint64, uint32) bool { return true }) {
+					t.Errorf("form %d: %d bytes are taken for %d", f, len(cut), len(b))
+				}
+			}
+		}
+	}
+}
+
+// TestILOffset goes through each outer form: a method with a map, and before it
+// what the runtime may put there.
+func TestILOffset(t *testing.T) {
+	ms := []mapping{{0, 0xfffffffe}, {7, 0}, {20, 5}, {20, 0xffffffff}, {40, 0x30}, {44, 0xfffffffd}}
+	const header, info, code = 0x7000_0000, 0x7000_1000, 0x7100_0000
+	le := binary.LittleEndian
+	outer := map[string]func(bounds []byte) []byte{
+		"8.0.31": func(b []byte) []byte {
+			// Patchpoints of 32 bytes and two locals; rich information.
+			d := make([]byte, 1+32+8+4+3)
+			d[0] = debugPatchpoints | debugRich
+			le.PutUint32(d[1+8:], 2)
+			le.PutUint32(d[1+40:], 3)
+			w := nibbleWriter{b: d}
+			w.number(uint32(len(b)))
+			w.number(0)
+			return append(w.b, b...)
+		},
+		"10.0.0": func(b []byte) []byte {
+			d := make([]byte, 1+40+8)
+			d[0] = debugPatchpoints
+			le.PutUint32(d[1+16:], 2)
+			w := nibbleWriter{b: d}
+			w.number(uninstrumentedMark)
+			w.number(uint32(len(b)))
+			w.number(9)
+			w.number(70)
+			return append(w.b, b...)
+		},
+		"11.0.0": func(b []byte) []byte {
+			var w nibbleWriter
+			for _, n := range []uint32{0, uint32(len(b)), 1, 2, 3, 4, 5} {
+				w.number(n)
+			}
+			return append(w.b, b...)
+		},
+		"11.0.1": func(b []byte) []byte {
+			var w nibbleWriter
+			w.number(uint32(len(b)))
+			w.number(0)
+			return append(w.b, b...)
+		},
+	}
+	for version, wrap := range outer {
+		m := fakeMemory{}
+		model := fakeRuntime(t, nil)
+		model.Version = version
+		set := func(r *Runtime) {
+			if r.Version = version; strings.HasPrefix(version, "11.") {
+				r.data.contracts["DebugInfo"] = "c1"
+			}
+		}
+		set(model)
+		_, form := model.jitForms()
+		m.bytes(info, wrap(writeBounds(form, ms)))
+		m.word(header, info)
+		r := fakeRuntime(t, m.core(t))
+		set(r)
+		c := Code{Kind: JIT, Start: code, Header: header}
+		for off, want := range map[arch.Addr]int{0: -1, 7: -1, 8: 0, 20: 0, 21: 5, 40: 5, 41: 0x30, 100: 0x30} {
+			il, ok := r.ILOffset(c, arch.PC{Addr: code + off})
+			if !ok && want >= 0 || ok && int(il) != want {
+				t.Errorf("%s: a return to %d is in IL %#x, %v; want %#x", version, off, il, ok, want)
+			}
+		}
+		if il, ok := r.ILOffset(c, arch.PC{Addr: code + 20, Exact: true}); !ok || il != 5 {
+			t.Errorf("%s: what is about to run at 20 is IL %#x, %v; want 5", version, il, ok)
+		}
+		if _, ok := r.ILOffset(Code{Kind: Stub, Start: code}, arch.PC{Addr: code}); ok {
+			t.Errorf("%s: a stub has an IL offset", version)
+		}
+	}
+}
