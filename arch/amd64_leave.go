@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	amd64Steps = 64   // bounds how many instructions Leave follows, over all branches
-	amd64Near  = 4096 // bytes; code without a table is handwritten, and its functions are smaller
+	amd64Steps = 64    // bounds how many instructions Leave follows, over all branches
+	amd64Near  = 16384 // bytes; libc has functions of 10,000
 )
 
 // An amd64Value is what is known of a register or a stack slot: the value that
@@ -174,8 +174,8 @@ func (p *amd64Path) isSwitch(mem Memory, pc Addr, in *x86asm.Inst) bool {
 // that returns for it.
 func (p *amd64Path) leave(ret bool, r *Rule) bool {
 	sp := p.reg[amd64RSP]
-	if sp.kind != amd64Sum {
-		return false
+	if sp.kind != amd64Sum || sp.reg != amd64RSP && sp.reg != amd64RBP {
+		return false // longjmp, for one, has RSP from somewhere else
 	}
 	off := sp.off
 	if !ret && sp.reg == amd64RSP && off < p.pushed {
@@ -188,6 +188,11 @@ func (p *amd64Path) leave(ret bool, r *Rule) bool {
 	cfa := off + 8
 	if cfa != int64(int32(cfa)) {
 		return false
+	}
+	for _, s := range p.stored[:p.n] {
+		if s.at.reg != sp.reg {
+			return false // whether this was loaded back since cannot be told
+		}
 	}
 	out := Rule{Base: sp.reg, RA: NoReg, Offset: int32(cfa)}
 	out.Save(amd64RIP, -8)

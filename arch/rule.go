@@ -1,8 +1,8 @@
 package arch
 
 // MaxSaved is how many saved registers a Rule has room for: on ARM64 x19 to
-// x28, the frame pointer and the return address.
-const MaxSaved = 12
+// x28, the frame pointer, the link register, SP and PC of an interrupted frame.
+const MaxSaved = 14
 
 // A Rule says how to get from a frame to its caller:
 //

@@ -1,0 +1,48 @@
+package arch
+
+import "encoding/binary"
+
+// arm64Word returns the instruction at a.
+func arm64Word(mem Memory, a Addr) (w uint32, ok bool) {
+	b := mem.View(a, 4)
+	if b == nil {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(b), true
+}
+
+// arm64AfterCall looks for bl, blr or one of blraa, blraaz, blrab and blrabz
+// before a. A word that is missing rules out nothing.
+func arm64AfterCall(mem Memory, a Addr) bool {
+	w, ok := arm64Word(mem, a-4)
+	return !ok || arm64IsCall(w)
+}
+
+func arm64IsCall(w uint32) bool {
+	return w>>26 == 0x25 || w&0xfffffc1f == 0xd63f0000 || w&0xfefff800 == 0xd63f0800
+}
+
+// arm64Branch tells conditional branches (b.cond, cbz, tbz and their kin), and
+// by how much they jump.
+func arm64Branch(w uint32) (by int64, ok bool) {
+	switch {
+	case w>>24 == 0x54, w>>25&0x3f == 0x1a: // b.cond, bc.cond; cbz, cbnz
+		return int64(int32(w<<8)>>13) * 4, true
+	case w>>25&0x3f == 0x1b: // tbz, tbnz
+		return int64(int32(w<<13)>>18) * 4, true
+	}
+	return 0, false
+}
+
+// What an ARM64 instruction does with pointer authentication of LR, as far as
+// it occurs in prologues and epilogues.
+func arm64Signs(w uint32) bool {
+	return w&0xffffff7f == 0xd503231f || w&0xffffff7f == 0xd503233f || // paciaz, pacibz; paciasp, pacibsp
+		w&0xfffff81f == 0xdac1001e || w&0xfffff81f == 0xdac1041e // pacia, pacib with LR
+}
+
+func arm64Authenticates(w uint32) bool {
+	return w&0xffffff7f == 0xd503239f || w&0xffffff7f == 0xd50323bf || // autiaz, autibz; autiasp, autibsp
+		w == 0xd50320ff || // xpaclri
+		w&0xfffff81f == 0xdac1101e || w&0xfffff81f == 0xdac1141e // autia, autib with LR
+}
