@@ -229,3 +229,25 @@ func TestTrim(t *testing.T) {
 		t.Errorf("left in the folder: %v", list)
 	}
 }
+
+// TestOtherBuild: a file of the right name and another build is refused by
+// name, with both identities, and the stacks are those without it.
+func TestOtherBuild(t *testing.T) {
+	dump := corpus(t, filepath.Join("net10-hello-x64", "normal.zst"))
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "libc.so.6"), exe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	status, out, errs := seam(t, dir, nil, nil, "stacks", "--images", "none", "--images", dir, dump)
+	if status != 0 || !regexp.MustCompile(`warning: .*libc\.so\.6 is not the libc\.so\.6 of the dump`).MatchString(out) {
+		t.Errorf("exit status %d: %s", status, errs)
+	}
+}

@@ -202,7 +202,7 @@ func (b *Builder) managedFrame(o *Frame, f *managed.Frame) {
 	if o.Module == "" && img != nil {
 		o.Module = img.ID.Name
 	}
-	if o.Function == "" {
+	if o.Function == "" && d.m.Token != 0 { // else no file has a name for it
 		if def := b.imageNamed(d.m.Module); def != nil {
 			img = def // the image that holds the name, not the one that holds the code
 		}
@@ -335,21 +335,20 @@ func (b *Builder) Sections() map[*loader.Image]map[string][]byte {
 	return out
 }
 
-// lacksFile reports whether some of the image would be in its file, and no file
-// was found. Where the dump has all of it, or a file has nothing more to give,
-// naming the image would send the user on a useless search; so it would in a
-// trimmed dump, which remembers what was found when it was cut.
-func (b *Builder) lacksFile(img *loader.Image) bool {
-	const probes = 64
-	span := img.Span()
-	step := max((span.Hi-span.Lo)/probes, 1)
-	for a := span.Lo; a < span.Hi && a >= span.Lo; a += step {
-		switch why, _ := b.s.Process.Memory.Absent(a); why {
-		case loader.ImageNotFound, loader.ImageDiffers:
-			return true
-		}
+// lacksFile reports whether a file could exist that would tell more of the
+// image, and none was found. A trimmed dump has all the names that the whole one
+// gave, and knows which files that one lacked; asking for others would send the
+// user on a useless search.
+func (b *Builder) lacksFile(img *loader.Image, m *Missing) bool {
+	if strings.HasPrefix(img.ID.Name, "[") { // [vdso]: the kernel made it
+		return false
 	}
-	return false
+	trimmed := slices.ContainsFunc(b.s.Process.Images, func(m *loader.Image) bool { return m.KeptSymbols() != nil })
+	if trimmed && m.Stops == 0 {
+		return false
+	}
+	path, _, _ := img.File()
+	return path == ""
 }
 
 // Tail sums up what was built.
@@ -357,13 +356,13 @@ func (b *Builder) Tail() *Tail {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	t := &Tail{Counts: b.counts}
-	for _, list := range [][]loader.Warning{b.s.Process.Warnings, b.s.Warnings} {
+	for _, list := range [][]loader.Warning{b.s.Process.Problems(), b.s.Warnings} {
 		for _, w := range list {
 			t.Warnings = append(t.Warnings, Warning{Code: w.Code, Text: w.Text, Offset: w.Off})
 		}
 	}
 	for img, m := range b.needs {
-		if b.lacksFile(img) {
+		if b.lacksFile(img, m) {
 			t.Missing = append(t.Missing, *m)
 		}
 	}
