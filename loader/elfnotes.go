@@ -2,7 +2,6 @@ package loader
 
 import (
 	"bytes"
-	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -32,9 +31,10 @@ const (
 	atSysInfo = 33 // AT_SYSINFO_EHDR: where the vDSO lies
 )
 
-// prStatusTLS says where NT_PRSTATUS has the thread pointer on CPUs whose
-// user registers hold it: fs_base of user_regs_struct is its word 21.
-var prStatusTLS = map[elf.Machine]int{elf.EM_X86_64: 112 + 21*8}
+// prStatusTLS says where NT_PRSTATUS has the thread pointer, by the size of
+// the note's layout: among 27 user registers fs_base is number 21
+// (user_regs_struct of sys/user.h). With other layouts it is a note of its own.
+var prStatusTLS = map[int]int{112 + 27*8: 112 + 21*8}
 
 // coreNotes is what the notes say that is needed to find the images.
 type coreNotes struct {
@@ -103,7 +103,7 @@ func (c *core) thread(n note) uint32 {
 	for _, f := range lay.Fields {
 		t.Regs.Set(f.Reg, binary.LittleEndian.Uint64(n.desc[f.Off:]))
 	}
-	if off := prStatusTLS[c.p.Arch.Machine]; off != 0 && off+8 <= len(n.desc) {
+	if off := prStatusTLS[lay.Size]; off != 0 && off+8 <= len(n.desc) {
 		t.TLS = arch.Addr(binary.LittleEndian.Uint64(n.desc[off:]))
 	}
 	c.p.Threads = append(c.p.Threads, t)

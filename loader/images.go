@@ -22,11 +22,29 @@ func (c *core) images() {
 		g.fromFileNotes(c.notes.files)
 		g.vdso()
 	default:
-		g.fromLinkMap()
+		g.untracked(g.fromLinkMap)
 		g.vdso()
 		g.loosePE()
 	}
 	g.finish()
+}
+
+// untracked has f read memory without a trim keeping it: a trimmed core tells
+// its images in notes, and the page with the program's path often has the
+// environment's strings too. Header pages are kept: the images need them.
+func (g *imageList) untracked(f func()) {
+	track := g.m.track
+	g.m.track = nil
+	f()
+	g.m.track = track
+	if track == nil {
+		return
+	}
+	for _, m := range g.list {
+		if m.progs != nil {
+			track.add(m.span.Lo, elfHeaderSize+len(m.progs)*elfProgSize)
+		}
+	}
 }
 
 // An imageList collects images while a core is opened.

@@ -15,13 +15,6 @@ type relocation struct {
 	at, addend uint64
 }
 
-// relative has the types of relocations that only add the bias, by CPU
-// (R_X86_64_RELATIVE and R_AARCH64_RELATIVE of the psABIs).
-var relative = map[elf.Machine]uint32{
-	elf.EM_X86_64:  uint32(elf.R_X86_64_RELATIVE),
-	elf.EM_AARCH64: uint32(elf.R_AARCH64_RELATIVE),
-}
-
 // FileWord returns the 8 bytes at a as a little-endian number, as they were
 // once the image had been loaded: see FileView.
 func (m *Image) FileWord(a arch.Addr) (v uint64, ok bool) {
@@ -146,12 +139,13 @@ func (m *Image) elfRelocations() []relocation {
 		tags[le64(dyn[i:])] = le64(dyn[i+8:])
 	}
 	var out []relocation
+	// The first DT_RELACOUNT entries are the ones that only add the bias:
+	// linkers sort them so, and dynamic linkers rely on it. Their type is a
+	// number of its own on every CPU, which need not be known here.
 	rela := s.linked(tags[dtRela], tags[dtRelaSz])
-	kind := relative[m.arch.Machine]
-	for ; len(rela) >= 24; rela = rela[24:] {
-		if uint32(le64(rela[8:])) == kind {
-			out = append(out, relocation{le64(rela), le64(rela[16:])})
-		}
+	for n := tags[dtRelaCount]; n > 0 && len(rela) >= 24; n-- {
+		out = append(out, relocation{le64(rela), le64(rela[16:])})
+		rela = rela[24:]
 	}
 	// DT_RELR (gABI, "Relative relocations"): an even entry is an address, an
 	// odd one has a bit for each of the 63 words that follow. The addend is

@@ -8,7 +8,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 )
 
-// Tags of a dynamic section (gABI chapter 5; DT_GNU_HASH is GNU's).
+// Tags of a dynamic section (gABI chapter 5; DT_GNU_HASH and DT_RELACOUNT are GNU's).
 const (
 	dtHash    = 4
 	dtStrtab  = 5
@@ -19,6 +19,8 @@ const (
 	dtRelrSz  = 35
 	dtRelr    = 36
 	dtGNUHash = 0x6ffffef5
+
+	dtRelaCount = 0x6ffffff9
 )
 
 // askedTables remembers the tables that only a file's section headers told
