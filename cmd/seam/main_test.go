@@ -221,6 +221,13 @@ func TestTrim(t *testing.T) {
 	if st, err := os.Stat(filepath.Join(dir, "small.zst")); err != nil || st.Size() > 1<<20 {
 		t.Errorf("the trimmed dump: %v, %v", st, err)
 	}
+	status, piped, errs := seam(t, dir, nil, nil, "trim", dump, "-")
+	if status != 0 || !strings.Contains(errs, "pages read") {
+		t.Fatalf("exit status %d: %s", status, errs)
+	}
+	if status, out, _ := seam(t, dir, []byte(piped), nil, "stacks", "--images", "none", "-"); status != 0 || !strings.Contains(out, "Program.Main") {
+		t.Errorf("what trim wrote to standard output does not open: %d", status)
+	}
 	// Never over the dump itself, and no leftovers.
 	if status, _, errs := seam(t, dir, nil, nil, "trim", "small.zst", "./small.zst"); status != 1 || !strings.Contains(errs, "the dump itself") {
 		t.Errorf("exit status %d: %s", status, errs)

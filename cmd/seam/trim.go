@@ -80,7 +80,8 @@ that were read is in it.`,
 func writeOut(in, out string, stdout io.Writer, write func(io.Writer) error) (size int64, err error) {
 	if out == "-" {
 		n := &counter{w: stdout}
-		return n.n, write(n)
+		err := write(n)
+		return n.n, err
 	}
 	if a, err := os.Stat(in); err == nil {
 		if b, err := os.Stat(out); err == nil && os.SameFile(a, b) {
