@@ -48,7 +48,6 @@ type cfi struct {
 
 // A cie is a parsed common information entry.
 type cie struct {
-	at        arch.Addr
 	program   []byte    // initial instructions
 	programAt arch.Addr // where they lie
 	codeAlign uint64
@@ -183,7 +182,7 @@ func (t *cfi) parseCIE(a arch.Addr) (*cie, fault) {
 	if !r.isCIE {
 		return nil, broken(a)
 	}
-	ci := &cie{at: a, addrSize: t.arch.Word}
+	ci := &cie{addrSize: t.arch.Word}
 	version := c.u8()
 	if version != 1 && version != 3 && version != 4 {
 		return nil, broken(a)

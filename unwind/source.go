@@ -9,7 +9,9 @@ type Memory = arch.Memory
 type Image interface {
 	Span() arch.Span
 	Bias() uint64 // Addr = LinkAddr + Bias
-	// Table returns where a mapped table lies: ".eh_frame_hdr", ".eh_frame", ".pdata".
+	// Table returns where a mapped table lies: ".eh_frame_hdr", ".eh_frame",
+	// ".pdata"; if known also ".text" and ".got.plt", which a pointer may be
+	// relative to. It is asked once, when code of the image is first met.
 	Table(name string) (arch.Span, bool)
 	// Section returns an unmapped section's bytes, unpacked: ".debug_frame".
 	Section(name string) []byte

@@ -19,7 +19,8 @@ type Options struct {
 	// Sources are asked before the unwinder's own, in order: they know code
 	// that no image describes.
 	Sources []Known
-	// Guess asks the frame pointer when nothing else knows the code. Without
+	// Guess asks the frame pointer when nothing else knows the code, or what
+	// does is missing or broken; the frame so found says ByFramePointer. Without
 	// it such a walk ends with NoRule, and the caller of the walk decides.
 	Guess bool
 	// CalleeSaved are the registers that survive a call; 0: the System V ABI's.

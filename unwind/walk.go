@@ -11,7 +11,8 @@ type Frame struct {
 
 // A Hijack is a return address that somebody replaced on the stack to get
 // control when the function returns. A step that reads its return address
-// from Slot means Return, and the caller's stack pointer is SP.
+// from Slot means Return, and the caller's stack pointer is SP, or what the step
+// found if SP is 0.
 type Hijack struct {
 	Slot, Return, SP arch.Addr
 }
