@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
 	"github.com/ulikunitz/xz"
 )
 
@@ -263,4 +265,16 @@ func FuzzUnpackXZ(f *testing.F) {
 	w.Close()
 	f.Add(packed.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) { unpackXZ(b) })
+}
+
+func TestDebugFolders(t *testing.T) {
+	d := DebugFolders{"/usr/lib/debug"}
+	got := d.Find(loader.ImageID{Name: "libc.so.debug", BuildID: "93ac61"}, "/lib/libc.so.debug")
+	want := []string{"/usr/lib/debug/.build-id/93/ac61.debug", "/usr/lib/debug/lib/libc.so.debug", "/lib/.debug/libc.so.debug"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := d.Find(loader.ImageID{}, ""); len(got) != 0 {
+		t.Errorf("without an identity: %q", got)
+	}
 }
