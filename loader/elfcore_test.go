@@ -164,12 +164,14 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// A packed dump is the dump, from a file or from standard input's pipe.
+// A packed dump is the dump, and leaves no temporary file behind.
 func TestPacked(t *testing.T) {
 	b := buildCore{loads: []buildLoad{{addr: 0x1000, data: make([]byte, 1<<20)}, {addr: 0x900000, data: fill(64, 1)}}}
 	b.thread(7, 1, 2)
 	raw := b.bytes()
 	dir := t.TempDir()
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
 	for _, k := range []struct {
 		name string
 		pack func(io.Writer) io.WriteCloser
@@ -207,8 +209,49 @@ func TestPacked(t *testing.T) {
 			t.Errorf("%s: a limit of 64 KB: %v", k.name, err)
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "seam-*.core")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 {
 		t.Errorf("temporary files are left: %v", left)
+	}
+}
+
+// Standard input is read from a pipe, plain or packed, and mapped if it is a file.
+func TestStdin(t *testing.T) {
+	b := buildCore{loads: []buildLoad{{addr: 0x900000, data: fill(64, 1)}}}
+	b.thread(7, 1, 2)
+	enc, _ := zstd.NewWriter(nil)
+	stdin := os.Stdin
+	defer func() { os.Stdin = stdin }()
+	for _, data := range [][]byte{b.bytes(), enc.EncodeAll(b.bytes(), nil)} {
+		for _, pipe := range []bool{true, false} {
+			if pipe {
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { w.Write(data); w.Close() }()
+				os.Stdin = r
+			} else {
+				path := filepath.Join(t.TempDir(), "core")
+				if err := os.WriteFile(path, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				f, err := os.Open(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				os.Stdin = f
+			}
+			p, err := Open("-", nil)
+			os.Stdin.Close()
+			if err != nil {
+				t.Errorf("pipe %v: %v", pipe, err)
+				continue
+			}
+			if v, ok := p.Memory.Word(0x900000); !ok || v != 0x0807060504030201 {
+				t.Errorf("pipe %v: %#x %v", pipe, v, ok)
+			}
+			p.Close()
+		}
 	}
 }
 
