@@ -300,7 +300,7 @@ func (t *cfi) body(r *record, c *cursor, d *fde) fault {
 	if missing != 0 {
 		return fault{InfoMissing, missing}
 	}
-	n := c.value(ci.enc, ci.addrSize)
+	n := c.value(ci.enc, ci.addrSize) // a length: only the format of enc applies
 	d.code = arch.Span{Lo: lo, Hi: lo + arch.Addr(n)}
 	if d.code.Hi < lo {
 		return broken(r.at)

@@ -114,6 +114,9 @@ func (t *cfi) rule(d *fde, w *row, r *arch.Rule) bool {
 	case x.how == atOffset && fits(x.off):
 		r.Save(a.PC, int32(x.off))
 	case (x.how == unspecified || x.how == sameValue) && ra != a.PC:
+		// A leaf, or before the prologue stored it: still in the link
+		// register. In a caller that register is not known, so that a
+		// function which lost its return address is not left by a stale one.
 		r.RA = ra
 	default:
 		return false
@@ -131,6 +134,8 @@ func (t *cfi) rule(d *fde, w *row, r *arch.Rule) bool {
 			}
 		case x.how == sameValue && reg != a.SP && t.saved.Has(reg):
 		default:
+			// Undefined, in another register, an expression: vfork keeps its
+			// return address in rdi, longjmp takes all from rdi's buffer.
 			return false
 		}
 	}
@@ -194,6 +199,8 @@ func (t *cfi) step(d *fde, w *row, s *Step) Outcome {
 		return s.broken(BadInfo, d.at)
 	}
 
+	// What nothing is said of keeps its value if calls keep it. The caller's
+	// stack pointer is the CFA, unless there is a rule for it too.
 	s.Out = s.Regs
 	s.Out.Keep(t.saved)
 	s.Out.Set(a.SP, cfa)

@@ -159,6 +159,8 @@ func (m *machine) run(program []byte, at, loc arch.Addr) fault {
 			if depth == 0 {
 				return broken(start)
 			}
+			// With the CFA, as GCC and all debuggers have it; the standard
+			// speaks of register rules only.
 			depth--
 			*m.row = m.stack[depth]
 		case cfaNegateRAState, cfaNegateRAStateAtPC:
@@ -178,6 +180,8 @@ func (m *machine) run(program []byte, at, loc arch.Addr) fault {
 		if c.bad {
 			return broken(start)
 		}
+		// A row holds from its first pc on, so that one which begins right
+		// after the target does not count.
 		if advance != 0 {
 			loc += arch.Addr(advance * ci.codeAlign)
 			if loc > m.target {
