@@ -1,6 +1,8 @@
 package managed
 
 import (
+	"slices"
+
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/clr"
@@ -51,12 +53,21 @@ func Open(p *loader.Process, opt *Options) *Session {
 		s.Warnings = append(s.Warnings, warns...)
 		s.match(rt, threads)
 	}
+	p.Methods.Fill(s.methods)
 	images := make([]unwind.Image, len(p.Images))
 	for i, img := range p.Images {
 		images[i] = img
 	}
 	s.unwinder = unwind.New(p.Arch, p.Memory, images, &uopt)
 	return s
+}
+
+// methods lists what the runtimes have compiled, for the process's table.
+func (s *Session) methods() (list []loader.Method) {
+	for _, rt := range s.Runtimes {
+		list = slices.AppendSeq(list, rt.JITMethods)
+	}
+	return list
 }
 
 // match finds the dump's thread of each Thread object: the one of its TID, or,

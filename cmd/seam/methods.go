@@ -1,10 +1,8 @@
 package main
 
 import (
-	"slices"
 
 	"github.com/seamwalk/seam/internal/report"
-	"github.com/seamwalk/seam/loader"
 	"github.com/spf13/cobra"
 )
 
@@ -27,12 +25,6 @@ name, as perf expects them in /tmp/perf-PID.map.`,
 				return err
 			}
 			defer d.Close()
-			d.Methods.Fill(func() (list []loader.Method) {
-				for _, rt := range d.session.Runtimes {
-					list = slices.AppendSeq(list, rt.JITMethods)
-				}
-				return list
-			})
 			w := buffered(cmd)
 			if err := report.WriteMethods(w, f.format, d.build.Methods()); err != nil {
 				return misuse("--format: %v", err)
