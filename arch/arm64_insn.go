@@ -34,15 +34,15 @@ func arm64Branch(w uint32) (by int64, ok bool) {
 	return 0, false
 }
 
-// What an ARM64 instruction does with pointer authentication of LR, as far as
-// it occurs in prologues and epilogues.
+// arm64Signs tells the instructions that sign LR.
 func arm64Signs(w uint32) bool {
-	return w&0xffffff7f == 0xd503231f || w&0xffffff7f == 0xd503233f || // paciaz, pacibz; paciasp, pacibsp
+	return w&0xffffff9f == 0xd503231f || // paciaz, paciasp, pacibz, pacibsp
 		w&0xfffff81f == 0xdac1001e || w&0xfffff81f == 0xdac1041e // pacia, pacib with LR
 }
 
+// arm64Authenticates tells those that make a signed LR plain again.
 func arm64Authenticates(w uint32) bool {
-	return w&0xffffff7f == 0xd503239f || w&0xffffff7f == 0xd50323bf || // autiaz, autibz; autiasp, autibsp
+	return w&0xffffff9f == 0xd503239f || // autiaz, autiasp, autibz, autibsp
 		w == 0xd50320ff || // xpaclri
 		w&0xfffff81f == 0xdac1101e || w&0xfffff81f == 0xdac1141e // autia, autib with LR
 }

@@ -78,10 +78,7 @@ func (p *arm64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
 			p.authenticate()
 			return p.leave(true, p.reg[arm64LR], r)
 		case w&0xfffffc1f == 0xd61f0000, w&0xfefff800 == 0xd61f0800: // br, braa
-			// A register that was computed is where a switch goes on. One that
-			// was set before pc may be, unless it is of those that stubs use.
-			reg := Reg(w >> 5 & 31)
-			if v := p.reg[reg]; v.kind == arm64Unknown || v == (arm64Value{arm64Sum, reg, 0}) && reg < 9 {
+			if p.isSwitch(mem, pc, Reg(w>>5&31)) {
 				return false
 			}
 			return p.leave(false, p.reg[arm64LR], r)
@@ -111,6 +108,18 @@ func (p *arm64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
 		pc = next
 	}
 	return false
+}
+
+// isSwitch tells a jump through reg to a part of the same function from one
+// that leaves: the address is then computed. Of one that was set before the
+// start, that is taken of registers that stubs do not use.
+func (p *arm64Path) isSwitch(mem Memory, pc Addr, reg Reg) bool {
+	v := p.reg[reg]
+	if v != (arm64Value{arm64Sum, reg, 0}) {
+		return v.kind == arm64Unknown
+	}
+	before, ok := arm64Word(mem, pc-4)
+	return reg < 9 || ok && before&0x7f000000 == 0x0b000000 && Reg(before&31) == reg // add
 }
 
 func (p *arm64Path) authenticate() {

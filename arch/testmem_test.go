@@ -168,6 +168,9 @@ func apply(a *Arch, mem Memory, r *Rule, regs *Regs) bool {
 		}
 		out.Set(s.Reg, v)
 	}
+	if pc, _ := out.Get(a.PC); r.Signed {
+		out.Set(a.PC, uint64(a.Strip(Addr(pc))))
+	}
 	*regs = out
 	return true
 }
