@@ -1,7 +1,6 @@
 package main
 
 import (
-
 	"github.com/seamwalk/seam/internal/report"
 	"github.com/spf13/cobra"
 )
