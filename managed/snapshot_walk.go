@@ -190,8 +190,9 @@ func (n *Snapshotter) passed(v arch.Addr) bool {
 // (ExceptionTracker::FindParentStackFrame, src/coreclr/vm/exceptionhandling.cpp).
 func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) {
 	w := &n.walk
-	if n.rp.Filter(c) {
-		return skipNone, 0 // a filter is reported, and so are the frames that it judges
+	filter, known := n.rp.Filter(c)
+	if filter {
+		return skipNone, 0 // it is reported, and so are the frames that it judges
 	}
 	native := !w.callerManaged
 	if n.windows {
@@ -203,6 +204,9 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 	e, ok := w.tracker, w.hasTracker
 	for i := 0; ok && i < maxTrackers; i++ {
 		if e.Scanned() && e.Funclet == callerSP {
+			if !known && e.Filter {
+				return skipNone, 0
+			}
 			return skipToParent, e.Enclosing
 		}
 		if e.Prev == 0 {

@@ -25,10 +25,11 @@ const maxClauses = 1 << 16
 
 // Filter reports whether c is the funclet of an exception filter: one of its
 // method's clauses names the funclet's first byte as its filter. Filters run in
-// the first pass, on top of the frames that they judge.
-func (p *Replay) Filter(c *Code) bool {
+// the first pass, on top of the frames that they judge. known is false if the
+// dump lacks the method's clauses.
+func (p *Replay) Filter(c *Code) (is, known bool) {
 	if !c.Funclet {
-		return false
+		return false, true
 	}
 	off := uint32(c.Body.Lo - c.Start)
 	if c.Kind == ReadyToRun {
@@ -36,34 +37,34 @@ func (p *Replay) Filter(c *Code) bool {
 	}
 	v, ok := p.r.word(field(c.Header, p.layout.HdrEHInfo))
 	if !ok || v == 0 {
-		return false
+		return false, false
 	}
 	block := arch.Addr(v)
 	n, ok := p.r.word(block - 8)
 	if !ok || n > maxClauses {
-		return false
+		return false, false
 	}
 	for i := range int(n) {
 		at := block + arch.Addr(jitClauses+i*jitClauseSize)
 		flags, ok1 := p.r.u32(at)
 		filter, ok2 := p.r.u32(at + jitClauseFilter)
 		if !ok1 || !ok2 {
-			return false
+			return false, false
 		}
 		if flags&clauseFilter != 0 && filter == off {
-			return true
+			return true, true
 		}
 	}
-	return false
+	return false, true
 }
 
 // r2rFilter looks off up in the image's table of exception clauses: pairs of a
 // method's RVA and that of its clauses, which end where the next one's begin.
-func (p *Replay) r2rFilter(c *Code, off uint32) bool {
+func (p *Replay) r2rFilter(c *Code, off uint32) (is, known bool) {
 	r := p.r
 	table, size, ok := p.r2rSection(c.Header, c.Base)
 	if !ok {
-		return false
+		return false, false
 	}
 	start := uint32(c.Start - c.Base)
 	lo, hi := 0, int(size/8)
@@ -71,7 +72,7 @@ func (p *Replay) r2rFilter(c *Code, off uint32) bool {
 		m := int(uint(lo+hi) >> 1)
 		b := r.linked(table+arch.Addr(8*m), 4)
 		if b == nil {
-			return false
+			return false, false
 		}
 		if le32(b) < start {
 			lo = m + 1
@@ -82,22 +83,22 @@ func (p *Replay) r2rFilter(c *Code, off uint32) bool {
 	// The last pair is a sentinel that only ends the one before it.
 	b := r.linked(table+arch.Addr(8*lo), 16)
 	if lo >= int(size/8)-1 || b == nil || le32(b) != start {
-		return false
+		return false, false
 	}
 	from, to := le32(b[4:]), le32(b[12:])
 	if to < from || to-from > maxClauses*r2rClauseSize {
-		return false
+		return false, false
 	}
 	for rva := from; rva+r2rClauseSize <= to; rva += r2rClauseSize {
 		b := r.linked(c.Base+arch.Addr(rva), r2rClauseSize)
 		if b == nil {
-			return false
+			return false, false
 		}
 		if le32(b)&clauseFilter != 0 && le32(b[r2rClauseFilter:]) == off {
-			return true
+			return true, true
 		}
 	}
-	return false
+	return false, true
 }
 
 // r2rSection finds the table of exception clauses of the image whose

@@ -13,6 +13,7 @@ type ExInfo struct {
 	// cleared when that returns.
 	Funclet   arch.Addr
 	Enclosing arch.Addr // caller's SP of the frame whose clause that is
+	Filter    bool      // that clause is a filter
 }
 
 // Scanned reports whether any frame has been passed.
@@ -60,6 +61,7 @@ func exInfoFor(major int) *exInfoRow {
 const (
 	unwindHasStarted = 4 // ExceptionFlags::Ex_UnwindHasStarted (src/coreclr/vm/exstatecommon.h)
 	maxClause        = 3
+	filterClause     = 1
 )
 
 // HasExInfo reports whether anything is known of where this runtime keeps the
@@ -88,7 +90,7 @@ func (p *Replay) ExInfoAt(a arch.Addr, t *Thread) (e ExInfo, ok bool) {
 	if !ok || !ok1 || !ok2 || !ok3 {
 		return e, false
 	}
-	e.Unwinding, e.Entered = flags&unwindHasStarted != 0, entered != 0
+	e.Unwinding, e.Entered, e.Filter = flags&unwindHasStarted != 0, entered != 0, clause == filterClause
 	return e, p.plausible(&e, clause, entered, t)
 }
 

@@ -1,0 +1,334 @@
+package managed
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/clr"
+)
+
+// TestContractRecorded repeats every recorded call whose situation the dump
+// still holds, with nothing but the dump.
+func TestContractRecorded(t *testing.T) {
+	for _, c := range []struct {
+		name, dump string
+		calls      int // to be repeated
+		missing    int // of them, those for which the dump lacks bytes
+	}{
+		{"net10-hello-x64", "normal.zst", 180, 0},
+		{"net10-scenarios-x64", "normal.zst", 1014, 0},
+		{"net10-r2r-x64", "normal.zst", 202, 0},
+		{"net10-composite-x64", "normal.zst", 1004, 0},
+		{"net10-singlefile-x64", "normal.zst", 1014, 0},
+		{"deep-dotnet-x64", "dump.zst", 4, 0},
+		{"net10-callbacks-x64", "dump.zst", 1079, 0},
+		// Two threads stand in ReadyToRun code that createdump did not walk.
+		// Of one the code's unwind information is in no page of the dump, of the
+		// other the MethodDesc is neither.
+		{"net10-seeds-x64", "dump.zst", 504, 24},
+		{"net10-elt-fast-x64", "dump.zst", 207, 0},
+		{"net10-elt-slow-x64", "dump.zst", 207, 0},
+		{"net10-gc-x64", "dump.zst", 3, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := snapshotter(t, openCase(t, c.name, c.dump))
+			r := readRecord(t, c.name)
+			asked, bad, missing := 0, 0, 0
+			for _, w := range r.walks {
+				diffs, ok := replay(n, r, w)
+				if !ok {
+					continue
+				}
+				if asked++; n.Why().Missing {
+					missing++
+				}
+				if len(diffs) > 0 {
+					if bad++; bad <= 20 {
+						t.Errorf("%s: %d differences: %s", w.Walk, len(diffs), strings.Join(diffs[:min(3, len(diffs))], "; "))
+					}
+				}
+			}
+			if asked != c.calls || bad > 0 || missing != c.missing {
+				t.Errorf("%d calls, want %d; %d differ; %d lack bytes, want %d", asked, c.calls, bad, missing, c.missing)
+			}
+		})
+	}
+}
+
+// snapshotter returns one over the runtime of s.
+func snapshotter(t testing.TB, s *Session) *Snapshotter {
+	t.Helper()
+	if len(s.Runtimes) != 1 {
+		t.Fatalf("%d runtimes: %v", len(s.Runtimes), s.Warnings)
+	}
+	n, err := s.NewSnapshotter(s.Runtimes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// names makes the call and returns the simple name of each callback's method,
+// "0" for a native run.
+func names(n *Snapshotter, req Request, abort int) (string, HRESULT) {
+	var out []string
+	hr := n.Do(req, func(c Call) HRESULT {
+		name := "0"
+		if c.Function != 0 {
+			m, _ := n.rt.Describe(arch.Addr(c.Function))
+			name = m.Name[strings.LastIndex(m.Name, ".")+1:]
+		}
+		if out = append(out, name); len(out) == abort {
+			return HRESULT(uint32(abort)) // any answer but S_OK ends the walk
+		}
+		return S_OK
+	})
+	return strings.Join(out, " "), hr
+}
+
+const (
+	seeds     = "net10-seeds-x64/dump.zst"
+	callbacks = "net10-callbacks-x64/dump.zst"
+	slow      = "net10-elt-slow-x64/dump.zst"
+	fast      = "net10-elt-fast-x64/dump.zst"
+	scenarios = "net10-scenarios-x64/normal.zst"
+
+	base     = " <Seeds>b__20 StartCallback 0"
+	baseExc  = " <RunOne>b__0 StartCallback 0"
+	baseElt  = " <RunOne>b__0 RunWorker Run StartCallback 0"
+	baseMain = " <Main>b__0 StartCallback 0"
+)
+
+// contractRows are the conformance rows of docs/contract.md that a recorded
+// walk shows: its callbacks, and its result. That the walk equals the recorded
+// one, registers and all, is tested too.
+var contractRows = []struct {
+	row        int
+	dump, walk string
+	want       string
+	hr         HRESULT
+}{
+	{1, slow, "elt-calls@000/000-FunctionEnter3WithInfo/seeded", "A <Define>b__66_30" + baseElt, S_OK},
+	{1, seeds, "seeds-coop-deep/seeded", "SeedCoop Mid <Seeds>b__88_18 Mid <Seeds>b__88_2" + base, S_OK},
+	{2, seeds, "seeds-pre-stub/unseeded", "SeedPre" + base, S_OK},
+	{3, seeds, "seeds-pre-stub/seed-native", "SeedPre" + base, S_OK},
+	{3, seeds, "seeds-pre-stub/seed-zero", "SeedPre" + base, S_OK},
+	{4, seeds, "seeds-coop-stub/seed-native", "", CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX},
+	{4, seeds, "seeds-coop-stub/seed-pc0", "", CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX},
+	{7, seeds, "seeds-coop-reverse/unseeded", "<Seeds>b__88_3" + base, S_OK},
+	{8, seeds, "seeds-coop-deep/seeded-deeper", "Mid <Seeds>b__88_18 Mid <Seeds>b__88_2" + base, S_OK},
+	{10, scenarios, "t3820/context", "Park <Define>b__9_80 Create <Define>b__9_52" + baseMain, S_OK},
+	{13, seeds, "seeds-coop-stub/seeded-flags2", "", E_INVALIDARG},
+	{13, seeds, "seeds-pre-stub/seeded-flags3", "", E_INVALIDARG},
+	{18, seeds, "seeds-coop-stub/seeded-flags0", "SeedCoop" + base, S_OK},
+	{18, seeds, "seeds-coop-stub/seeded-size0", "SeedCoop" + base, S_OK},
+	{21, seeds, "seeds-pre-inlined-saved/unseeded", "SeedPreSaved <Seeds>b__88_1" + base, S_OK},
+	{22, seeds, "seeds-coop-reverse/seeded", "SeedCoop Mid SeedReverse 0 <Seeds>b__88_3" + base, S_OK},
+	{24, seeds, "seeds-coop-stub/unseeded", "", E_FAIL},
+	{26, seeds, "seeds-coop-lcg-leaf/seeded", "<Seeds>b__20 StartCallback 0", S_OK},
+	{27, seeds, "seeds-coop-catch-leaf/seeded", "CatchLeaf <Seeds>b__88_8" + base, S_OK},
+	{28, seeds, "seeds-coop-lcg-between-natives/seeded", "SeedCoop Mid SeedReverse 0 0 <Seeds>b__88_5" + base, S_OK},
+	{29, seeds, "seeds-coop-lcg/seeded", "SeedCoopInlined" + base, S_OK},
+	{30, seeds, "seeds-coop-delegate-lcg/seeded", "SeedCoopInlined Plain2 0 <Seeds>b__88_6" + base, S_OK},
+	{38, seeds, "seeds-coop-catch/seeded", "SeedCoop <Seeds>b__88_7" + base, S_OK},
+	{38, callbacks, "exc-levels@035/035-InBody-coop/unseeded", "LevelA <Define>b__66_1" + baseExc, S_OK},
+	{39, seeds, "seeds-coop-catch-leaf/seeded-deeper", "<Seeds>b__88_8" + base, S_OK},
+	{40, seeds, "seeds-coop-finally-leaf/seeded", "FinallyLeaf <Seeds>b__88_9" + base, S_OK},
+	{41, seeds, "seeds-coop-nested-catch/seeded", "SeedCoop <Seeds>b__88_13" + base, S_OK},
+	{43, callbacks, "exc-levels@014/014-InBody-coop/seeded", "Accept LevelA Thrower Thrower LevelC LevelB LevelA <Define>b__66_1" + baseExc, S_OK},
+	{44, callbacks, "exc-throw-in-catch@011/011-ExceptionUnwindFunctionLeave/seeded", "Thrower ThrowInCatch <Define>b__66_5" + baseExc, S_OK},
+	{46, callbacks, "exc-levels@018/018-ExceptionUnwindFunctionEnter/unseeded", "", CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX},
+	{47, callbacks, "exc-throw-in-catch@012/012-ExceptionUnwindFunctionEnter/seeded", "Thrower ThrowInCatch <Define>b__66_5" + baseExc, S_OK},
+	{52, callbacks, "exc-fault-null@000/000-ExceptionThrown/unseeded", "Deref <Define>b__66_11" + baseExc, S_OK},
+	{54, callbacks, "exc-fault-null@000/000-ExceptionThrown/seeded", "Deref <Define>b__66_11" + baseExc, S_OK},
+	{62, seeds, "seeds-coop-shared-generic/seeded", "SeedCoop Run <Seeds>b__88_14" + base, S_OK},
+	{67, slow, "elt-calls@000/000-FunctionEnter3WithInfo/unseeded", "", E_FAIL},
+	{68, callbacks, "exc-levels@018/018-ExceptionUnwindFunctionEnter/seeded", "Thrower Thrower LevelC LevelB LevelA <Define>b__66_1" + baseExc, S_OK},
+	{69, callbacks, "exc-throw-in-catch@021/021-ExceptionUnwindFunctionLeave/seeded", "0 ThrowInCatch <Define>b__66_5" + baseExc, S_OK},
+	{70, callbacks, "exc-levels@023/023-ExceptionUnwindFinallyEnter/unseeded", "LevelC LevelB LevelA <Define>b__66_1" + baseExc, S_OK},
+	{71, callbacks, "exc-rethrow@025/025-InBody-coop/unseeded", "0 <Define>b__66_3" + baseExc, S_OK},
+	{72, callbacks, "exc-levels@000/000-ExceptionThrown/seeded", "Thrower Thrower LevelC LevelB LevelA <Define>b__66_1" + baseExc, S_OK},
+	{73, slow, "elt-calls@001/001-FunctionEnter3WithInfo/unseeded", "", E_FAIL},
+	{74, fast, "elt-calls@000/000-FunctionEnter3/unseeded", "", E_FAIL},
+	{74, fast, "elt-calls@000/000-FunctionEnter3/seeded", "A <Define>b__66_30" + baseElt, S_OK},
+	{75, fast, "elt-reverse@001/001-FunctionEnter3/unseeded", "<Define>b__66_33" + baseElt, S_OK},
+	{81, scenarios, "first-chance/context", "Park FirstChance <Define>b__9_17" + baseMain, S_OK},
+}
+
+func TestContractRows(t *testing.T) {
+	open := map[string]*Snapshotter{}
+	records := map[string]*record{}
+	for _, c := range contractRows {
+		t.Run(strconv.Itoa(c.row)+"/"+c.walk, func(t *testing.T) {
+			name, dump, _ := strings.Cut(c.dump, "/")
+			n := open[c.dump]
+			if n == nil {
+				p := openCaseFor(t, name, dump)
+				n = snapshotter(t, p)
+				open[c.dump], records[c.dump] = n, readRecord(t, name)
+			}
+			r := records[c.dump]
+			w := r.byName[c.walk]
+			if w == nil {
+				t.Fatal("there is no such walk")
+			}
+			if diffs, ok := replay(n, r, w); !ok || len(diffs) > 0 {
+				t.Errorf("not as recorded: %v", diffs)
+			}
+			req, abort, _ := r.request(w)
+			got, hr := names(n, req, abort)
+			if got != c.want || hr != c.hr {
+				t.Errorf("%v %s (%v)\n got %s\nwant %s", hr, hr.Name(), n.Why(), got, c.want)
+			}
+		})
+	}
+}
+
+// request returns the request of a recorded walk of the seeds case.
+func seedsRequest(t *testing.T, walk string) (*Snapshotter, Request) {
+	t.Helper()
+	n := snapshotter(t, openCase(t, "net10-seeds-x64", "dump.zst"))
+	r := readRecord(t, "net10-seeds-x64")
+	req, _, ok := r.request(r.byName[walk])
+	if !ok {
+		t.Fatal("there is no such walk")
+	}
+	return n, req
+}
+
+// TestContractRowsWithoutWalk are the rows that no walk of a dump shows, but
+// that a request to one does; the records of other processes have them.
+func TestContractRowsWithoutWalk(t *testing.T) {
+	n, good := seedsRequest(t, "seeds-coop-deep/seeded")
+	m, _ := n.s.Thread(good.TID)
+	native := uint32(0)
+	finalizer := uint32(0)
+	var other *clr.Thread
+	still := readRecord(t, "net10-seeds-x64").still
+	for i := range n.s.Process.Threads {
+		d := &n.s.Process.Threads[i]
+		if x, _ := n.s.Thread(d.ID); x == nil {
+			native = d.ID
+		} else if still[d.ID] == "" && !x.Cooperative && x.Frame != clr.EndOfFrames {
+			finalizer = d.ID // or the tiering worker, which looks the same
+		} else if x != m {
+			other = x
+		}
+	}
+	withSP := func(sp arch.Addr) []byte {
+		var regs arch.Regs
+		b := append([]byte(nil), good.Context...)
+		flags := n.ctx.read(b, &regs)
+		regs.Set(n.a.SP, uint64(sp))
+		n.ctx.write(b, &regs, flags)
+		return b
+	}
+	// The first frame keeps no frame pointer that tells its size: its unwind
+	// codes count from the stack pointer.
+	size := func() arch.Addr {
+		var first, second arch.Addr
+		n.Do(good, func(c Call) HRESULT {
+			regs, _ := c.Registers()
+			if first == 0 {
+				first = n.spOf(regs)
+			} else if second == 0 {
+				second = n.spOf(regs)
+			}
+			return S_OK
+		})
+		return second - first
+	}()
+	for _, c := range []struct {
+		row    int
+		name   string
+		change func(*Request)
+		want   string
+		hr     HRESULT
+		dies   bool
+	}{
+		{9, "another thread, not suspended", func(r *Request) { r.Mode, r.Thread = OSSuspended, ThreadID(m.Addr) }, "", E_NOTIMPL, false},
+		{11, "thread 0 of a native thread", func(r *Request) { r.TID = native }, "", S_OK, false},
+		{15, "mask missing, flags bad", func(r *Request) { r.NoStackSnapshot, r.Flags = true, 8 }, "", CORPROF_E_INCONSISTENT_WITH_FLAGS, false},
+		{17, "flags bad, native thread", func(r *Request) { r.Flags, r.TID = 8, native }, "", E_INVALIDARG, false},
+		{23, "finalizer", func(r *Request) { r.TID, r.Context = finalizer, nil }, "", E_FAIL, false},
+		{35, "stack pointer on another stack", func(r *Request) { r.Context = withSP(other.StackBase - 4096) }, "SeedCoop", E_FAIL, false},
+		{36, "stack pointer unreadable", func(r *Request) { r.Context = withSP(0x1000) }, "", E_UNEXPECTED, true},
+		{37, "stack pointer at the base after unwinding", func(r *Request) { r.Context = withSP(m.StackBase - size) }, "SeedCoop", E_FAIL, false},
+		{76, "null callback", nil, "", E_UNEXPECTED, true},
+		{76, "thread that is none", func(r *Request) { r.Thread = 0x1000 }, "", E_UNEXPECTED, true},
+		{76, "seed cut short", func(r *Request) { r.Context = r.Context[:100] }, "", E_UNEXPECTED, true},
+	} {
+		t.Run(strconv.Itoa(c.row)+"/"+c.name, func(t *testing.T) {
+			req := good
+			var got string
+			var hr HRESULT
+			if c.change == nil {
+				hr = n.Do(req, nil)
+			} else {
+				c.change(&req)
+				got, hr = names(n, req, 0)
+			}
+			if got != c.want || hr != c.hr || n.Why().Dies != c.dies {
+				t.Errorf("%q, %v %s (%v)", got, hr, hr.Name(), n.Why())
+			}
+		})
+	}
+	// Rows 32 to 34: a callback that answers other than S_OK, success or failure.
+	for _, answer := range []HRESULT{S_FALSE, 2, E_FAIL, 0x80004004, 0xffffffff} {
+		for k := 1; k <= 8; k++ {
+			calls := 0
+			hr := n.Do(good, func(Call) HRESULT {
+				if calls++; calls == k {
+					return answer
+				}
+				return S_OK
+			})
+			if hr != CORPROF_E_STACKSNAPSHOT_ABORTED || calls != k {
+				t.Errorf("32, 33, 34: %v after %d callbacks, %v at the %d.", hr, calls, answer, k)
+			}
+		}
+	}
+	// Row 66: a walk of the same thread from inside of its callback.
+	inner := S_OK
+	hr := n.Do(good, func(Call) HRESULT {
+		inner = n.Do(good, func(Call) HRESULT { t.Error("66: a callback"); return S_OK })
+		return S_OK
+	})
+	if hr != S_OK || inner != CORPROF_E_STACKSNAPSHOT_UNSAFE {
+		t.Errorf("66: %v, the inner walk %v", hr, inner)
+	}
+	// Row 19 and 20: the size and flags of the first context; row 61 is part of
+	// every comparison with a record.
+	first := true
+	unseeded := good
+	unseeded.TID = n.req0(t, "seeds-pre-stub")
+	unseeded.Context = nil
+	n.Do(unseeded, func(c Call) HRESULT {
+		ctx, _ := c.Context()
+		var regs arch.Regs
+		if flags := n.ctx.read(ctx, &regs); len(ctx) != 3232 || c.ContextSize != 3232 || n.pcOf(&regs) != c.IP || first && flags != 0 {
+			t.Errorf("19, 20: %d bytes, flags %#x, pc %v of %v", len(ctx), flags, n.pcOf(&regs), c.IP)
+		}
+		first = false
+		return S_OK
+	})
+	// Row 16: before the runtime has started there is no Thread.
+	none := *n
+	none.byID = map[ThreadID]*clr.Thread{}
+	if hr := none.Do(Request{NoStackSnapshot: true}, nil); hr != CORPROF_E_STACKSNAPSHOT_UNSAFE {
+		t.Errorf("16: %v", hr)
+	}
+}
+
+// req0 returns the thread that stands in a situation of the seeds case.
+func (n *Snapshotter) req0(t *testing.T, situation string) uint32 {
+	for tid, at := range readRecord(t, "net10-seeds-x64").still {
+		if at == situation {
+			return tid
+		}
+	}
+	t.Fatalf("no thread in %s", situation)
+	return 0
+}
