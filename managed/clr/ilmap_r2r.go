@@ -5,12 +5,13 @@ import "github.com/seamwalk/seam/arch"
 // The header of a ReadyToRun image and of its sections
 // (docs/design/coreclr/botr/readytorun-format.md).
 const (
-	r2rSignature  = 0x00525452 // "RTR"
-	r2rCount      = 12         // number of sections
-	r2rSections   = 16
-	r2rSectionLen = 12 // type, RVA, size
-	r2rDebugInfo  = 105
-	maxR2RSection = 256
+	r2rSignature   = 0x00525452 // "RTR"
+	r2rCount       = 12         // number of sections
+	r2rSections    = 16
+	r2rSectionLen  = 12 // type, RVA, size
+	r2rEntryPoints = 103
+	r2rDebugInfo   = 105
+	maxR2RSection  = 256
 )
 
 // r2rBounds finds the bounds of the method at RUNTIME_FUNCTION c.Index in its
@@ -81,6 +82,40 @@ func (r *Runtime) r2rSection(header arch.Addr, kind uint32) (rva uint32, major u
 		}
 	}
 	return 0, 0, false
+}
+
+// entryMethod returns the MethodDesc that has the code which an image was
+// given for MethodDef row rid; 0 if there is none, or if that code was never
+// asked for. The image's array of entry points has the index of a
+// RUNTIME_FUNCTION, behind one bit, or two where fixups go with it.
+func (r *Runtime) entryMethod(s rangeSection, rid uint32) arch.Addr {
+	l := &r.codeLayout
+	info, ok1 := r.word(field(s.r2r, l.ModuleR2R))
+	header, ok2 := r.word(field(arch.Addr(info), l.R2RHeader))
+	funcs, ok3 := r.word(field(arch.Addr(info), l.R2RFuncs))
+	count, ok4 := r.u32(field(arch.Addr(info), l.R2RNumFuncs))
+	composite, ok5 := r.word(field(arch.Addr(info), l.R2RComposite))
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+		return 0
+	}
+	section, _, ok := r.r2rSection(arch.Addr(header), r2rEntryPoints)
+	if !ok {
+		return 0
+	}
+	elem, ok := nativeArray{r: r, at: s.span.Lo + arch.Addr(section)}.find(rid - 1)
+	if !ok {
+		return 0
+	}
+	i, _, ok := r.nativeNumber(elem)
+	if i = i >> (1 + i&1); !ok || i >= count {
+		return 0
+	}
+	f, missing := r.function(arch.Addr(funcs), i)
+	if missing != 0 {
+		return 0
+	}
+	md, _ := r.hashLookup(field(arch.Addr(composite), l.R2REntries), uint64(s.span.Lo)+uint64(f.Begin))
+	return arch.Addr(md)
 }
 
 // A nativeArray is a sparse array of the native format: a header, offsets of

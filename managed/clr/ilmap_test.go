@@ -187,3 +187,38 @@ func TestILOffset(t *testing.T) {
 		}
 	}
 }
+
+// TestNativeArray reads an array of twenty places that has elements 3, 11 and
+// 18: two blocks, the first a tree that parts at bit 3, each end of it and the
+// second block a leaf.
+func TestNativeArray(t *testing.T) {
+	number := func(v byte) byte { return v << 1 } // of seven bits
+	data := []byte{
+		number(20 << 2 & 0x7f), // 20 elements, offsets of one byte
+		2, 7,                   // of the blocks, from here
+		number(3 | 3<<2),             // both sides; the right one three bytes from here
+		number(3 << 2), number(0x33), // only element 3 on this side
+		number(11 << 2), number(0x3b),
+		number(2 << 2), number(0x22), // block 1: only 18
+	}
+	m := fakeMemory{}
+	const at = 0x7000_0000
+	m.bytes(at, data)
+	r := fakeRuntime(t, m.core(t))
+	want := map[uint32]uint32{3: 0x33, 11: 0x3b, 18: 0x22}
+	for i := range uint32(40) {
+		elem, ok := nativeArray{r: r, at: at}.find(i)
+		if _, has := want[i]; ok != has {
+			t.Errorf("element %d is there: %v, want %v", i, ok, has)
+		} else if v, _, _ := r.nativeNumber(elem); ok && v != want[i] {
+			t.Errorf("element %d is %#x, want %#x", i, v, want[i])
+		}
+	}
+	for number, want := range map[string]uint32{"\x7e": 63, "\x01\x01": 0x40, "\x03\x00\x01": 0x2000, "\x07\x00\x00\x10": 0x1000000, "\x0f\x78\x56\x34\x12": 0x12345678} {
+		m := fakeMemory{}
+		m.bytes(at, []byte(number))
+		if v, next, ok := fakeRuntime(t, m.core(t)).nativeNumber(at); v != want || int(next-at) != len(number) || !ok {
+			t.Errorf("%x reads as %#x, %d bytes; want %#x", number, v, next-at, want)
+		}
+	}
+}

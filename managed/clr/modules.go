@@ -129,8 +129,9 @@ const (
 )
 
 // moduleOf finds the module that declares MethodDef row rid as the MethodDesc
-// md, without md's own MethodTable: the one whose map of methods says so. It
-// is nil when none does, as for instantiations of generic methods.
+// md, without md's own MethodTable: the one whose map of methods says so, or
+// whose ReadyToRun code of that row is md's. It is nil when none does, as for
+// instantiations of generic methods.
 func (r *Runtime) moduleOf(md arch.Addr, rid uint32) *module {
 	var found *module
 	seen := map[arch.Addr]bool{}
@@ -139,6 +140,15 @@ func (r *Runtime) moduleOf(md arch.Addr, rid uint32) *module {
 			found = r.module(a)
 		}
 		seen[a] = true
+		return found == nil
+	})
+	if found != nil {
+		return found
+	}
+	r.sections(func(s rangeSection) bool {
+		if s.r2r != 0 && r.entryMethod(s, rid) == md {
+			found = r.module(s.r2r)
+		}
 		return found == nil
 	})
 	return found
@@ -201,29 +211,80 @@ func (r *Runtime) assemblyModule(item arch.Addr) (mod arch.Addr, ok bool) {
 }
 
 // methodDef returns the MethodDesc that a Module has for MethodDef row rid; 0
-// if none was made or the dump lacks it. The map is a list of tables, of which
-// each goes on where the one before ends.
-func (r *Runtime) methodDef(mod arch.Addr, rid uint32) arch.Addr {
+// if none was made or the dump lacks it.
+func (r *Runtime) methodDef(mod arch.Addr, rid uint32) (md arch.Addr) {
+	r.methodMap(mod, func(first, count uint32, table arch.Addr) bool {
+		if rid-first >= count {
+			return true
+		}
+		v, _ := r.word(table + 8*arch.Addr(rid-first))
+		md = arch.Addr(v &^ mapFlags)
+		return false
+	})
+	return md
+}
+
+// methodMap yields the tables of a Module's map of methods, of which each goes
+// on where the one before ends: count words for the rows from first on.
+func (r *Runtime) methodMap(mod arch.Addr, yield func(first, count uint32, table arch.Addr) bool) {
 	n := &r.names
-	m := field(mod, n.ModMethods)
+	m, first := field(mod, n.ModMethods), uint32(0)
 	for range maxMapBlocks {
 		count, ok1 := r.u32(field(m, n.MapCount))
 		table, ok2 := r.word(field(m, n.MapTable))
 		next, ok3 := r.word(field(m, n.MapNext))
-		if !ok1 || !ok2 || !ok3 {
-			return 0
+		if !ok1 || !ok2 || !ok3 || count > maxRows || !yield(first, count, arch.Addr(table)) {
+			return
 		}
-		if rid < count {
-			md, _ := r.word(arch.Addr(table) + 8*arch.Addr(rid))
-			return arch.Addr(md &^ mapFlags)
-		}
-		rid -= count
+		first += count
 		if m = arch.Addr(next); m == 0 {
-			return 0
+			return
 		}
 	}
-	return 0
 }
+
+// maxRows bounds the rows of one metadata table, as a token does.
+const maxRows = 1 << 24
+
+// A definition says of which Module and MethodDef row a MethodDesc is.
+type definition struct {
+	mod arch.Addr
+	rid uint32
+}
+
+// definition finds the method whose MethodDesc is at md by md's address alone,
+// for a MethodDesc that the dump lacks: createdump leaves those out whose
+// frames its own walk has missed, while the maps of methods are there. They
+// are read whole, once, and only for this.
+func (r *Runtime) definition(md arch.Addr) (definition, bool) {
+	k := r.names.kept
+	k.reverse.Do(func() {
+		k.definitions = map[arch.Addr]definition{}
+		left := maxMapWords
+		r.loadedModules(func(mod arch.Addr) bool {
+			r.methodMap(mod, func(first, count uint32, table arch.Addr) bool {
+				for i := uint32(0); i < count && left > 0; i, left = i+1, left-1 {
+					at := table + 8*arch.Addr(i)
+					v, ok := r.word(at)
+					if !ok { // nor is the rest of its page
+						i += uint32(pageSize-at%pageSize)/8 - 1
+					}
+					if v &^= mapFlags; ok && v != 0 {
+						k.definitions[arch.Addr(v)] = definition{mod, first + i}
+					}
+				}
+				return left > 0
+			})
+			return left > 0
+		})
+	})
+	d, ok := k.definitions[md]
+	return d, ok
+}
+
+// maxMapWords bounds what is read of all maps together. Large programs have a
+// million methods.
+const maxMapWords = 1 << 23
 
 // mapFlags are what a ModuleLookupMap may keep in the low bits of its entries.
 const mapFlags = 7

@@ -81,7 +81,7 @@ func (d *describer) describe() {
 	index, ok2 := r.u8(field(md, n.MDIndex))
 	flags, ok3 := r.u16(field(md, n.MDFlags))
 	if !ok1 || !ok2 || !ok3 {
-		d.fail(missing("its MethodDesc", md))
+		d.lost()
 		return
 	}
 	// MethodDescs lie in chunks, behind a head that says what they share: the
@@ -90,7 +90,7 @@ func (d *describer) describe() {
 	high, ok1 := r.u16(field(chunk, n.ChunkRange))
 	mt, ok2 := r.word(field(chunk, n.ChunkMT))
 	if !ok1 || !ok2 || mt == 0 {
-		d.fail(missing("the head of its chunk", chunk))
+		d.lost()
 		return
 	}
 	switch flags & mdClass {
@@ -107,6 +107,18 @@ func (d *describer) describe() {
 		d.methodArgs()
 	}
 	d.declared(arch.Addr(mt), rid)
+}
+
+// lost names a method whose MethodDesc the dump lacks, if a module's map of
+// methods has it. Those of generic instantiations are in no such map.
+func (d *describer) lost() {
+	def, ok := d.r.definition(d.m.ID)
+	if d.m.ID == 0 || !ok {
+		d.fail(missing("its MethodDesc, or the head of that one's chunk,", d.m.ID))
+		return
+	}
+	d.m.Token = uint32(ecma.MethodDef)<<tokenRowBits | def.rid
+	d.named(d.r.module(def.mod), 0, def.rid)
 }
 
 // declared names a method that metadata declares.
@@ -126,15 +138,22 @@ func (d *describer) declared(mt arch.Addr, rid uint32) {
 		}
 		d.err = nil
 	}
+	if flags, ok := d.r.u32(field(mt, n.MTFlags2)); ok {
+		owner = flags >> 8
+	}
+	d.named(mod, owner, rid)
+}
+
+// named fills Module, Name and Params from metadata; owner is the TypeDef row
+// of the class, 0 if only the metadata can tell.
+func (d *describer) named(mod *module, owner, rid uint32) {
 	d.m.Module = mod.name
 	if mod.err != nil {
 		d.fail(mod.err)
 		return
 	}
 	meta := mod.meta
-	if flags, ok := d.r.u32(field(mt, n.MTFlags2)); ok {
-		owner = flags >> 8
-	} else {
+	if owner == 0 {
 		var err error
 		if owner, err = meta.Owner(rid); err != nil {
 			d.fail(err)

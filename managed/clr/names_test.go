@@ -273,12 +273,21 @@ func TestDescribeWithoutClass(t *testing.T) {
 	f.word(field(m, f.n.MapNext), 0)
 	f.put(field(m, f.n.MapCount), 0x20, 4)
 	f.word(field(m, f.n.MapTable), table)
+	for i := range arch.Addr(0x20) {
+		f.word(table+8*i, 0)
+	}
 	f.word(table+8*(ridMain-0x10), md|1)
+	const lost = 0x66670000 // a MethodDesc that is not there at all
+	f.word(table+8*(ridMain-0x10+1), lost)
 
 	r := fakeRuntime(t, f.core(t))
 	got, err := r.Describe(md)
 	if got.Name != "Program.Main" || got.Token != 0x06000011 || err != nil {
 		t.Errorf("%+v, %v; want Program.Main", got, err)
+	}
+	got, err = r.Describe(lost)
+	if got.Name != "Program.Define" || got.Token != 0x06000012 || err != nil {
+		t.Errorf("%+v, %v; want Program.Define", got, err)
 	}
 	got, err = r.Describe(other)
 	if got.Name != "" || got.Token != 0x06000011 || err == nil || !strings.Contains(err.Error(), "MethodTable") {

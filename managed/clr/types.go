@@ -98,6 +98,9 @@ type names struct {
 // Modules (*module), types (typeResult), methods (methodResult).
 type nameCache struct {
 	modules, types, methods sync.Map
+
+	reverse     sync.Once
+	definitions map[arch.Addr]definition // by MethodDesc; see Runtime.definition
 }
 
 // newNames resolves layouts; it reads nothing of the process.
