@@ -19,17 +19,18 @@ type Exception struct {
 const maxMessage = 1 << 15
 
 // InFlight returns the exception that is being dispatched on t or whose
-// handler runs, or nil.
+// handler runs; nil if there is none. What cannot be read of it is left empty.
 func (r *Runtime) InFlight(t *Thread) *Exception {
 	if t.Exception == 0 {
 		return nil
 	}
 	n := &r.names
-	obj, ok := r.thrown(field(t.Exception, n.ExcThrown))
+	e := &Exception{}
+	obj, ok := r.thrownOn(t.Exception)
 	if !ok {
-		return nil
+		return e
 	}
-	e := &Exception{Address: obj}
+	e.Address = obj
 	if mt, ok := r.methodTable(obj); ok {
 		if name, err := r.TypeName(mt); err == nil {
 			e.Type = name
@@ -40,6 +41,35 @@ func (r *Runtime) InFlight(t *Thread) *Exception {
 		e.Message = r.text(arch.Addr(s))
 	}
 	return e
+}
+
+// exInfoObject is where an ExInfo of .NET 9 and 10 holds the object that is
+// being dispatched, which no descriptor gives. A dispatch sets it before it has
+// a handle for it: seen in a thread that was stopped between the two.
+const exInfoObject = 0xb0
+
+// maxNested bounds the exceptions that nest in one another on one stack.
+const maxNested = 1 << 10
+
+// thrownOn finds the newest exception object of the ExInfo at a and those that
+// it nests in. A rethrow that has just begun may not have one yet.
+func (r *Runtime) thrownOn(a arch.Addr) (obj arch.Addr, ok bool) {
+	for n := 0; a != 0 && n < maxNested; n++ {
+		if obj, ok := r.thrown(field(a, r.names.ExcThrown)); ok {
+			return obj, true
+		}
+		if v, ok := r.word(field(a, exInfoObject)); ok && v != 0 {
+			if mt, ok := r.methodTable(arch.Addr(v)); ok && r.isMethodTable(mt) {
+				return arch.Addr(v), true
+			}
+		}
+		prev, ok := r.word(field(a, r.names.ExcPrev))
+		if !ok {
+			break
+		}
+		a = arch.Addr(prev)
+	}
+	return 0, false
 }
 
 // thrown finds the object that the word at a stands for. In .NET 8 to 10 it is

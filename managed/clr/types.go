@@ -84,6 +84,7 @@ type nameLayout struct {
 	ExcMessage int `c:"Exception._message"`
 	ExcHResult int `c:"Exception._HResult"`
 	ExcThrown  int `c:"ExceptionInfo.ThrownObject"`
+	ExcPrev    int `c:"ExceptionInfo.PreviousNestedInfo"`
 }
 
 // names is what a Runtime keeps to name methods and types.
