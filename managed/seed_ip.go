@@ -8,7 +8,8 @@ import (
 // GetFunctionFromIP answers as ICorProfilerInfo::GetFunctionFromIP does, and
 // ICorProfilerInfo4::GetFunctionFromIP2, whose rejit id is 0 unless the method
 // has been rejitted: methods without metadata, IL stubs and dynamic ones, do
-// not count. Where it fails the runtime leaves its output untouched.
+// not count. Where it fails the runtime leaves its output untouched. It returns
+// E_UNEXPECTED, which the runtime does not, where the dump lacks the answer.
 func (n *Snapshotter) GetFunctionFromIP(ip arch.Addr) (FunctionID, HRESULT) {
 	fn, hr := n.GetFunctionFromIP3(ip)
 	if hr == S_OK && n.lookup(ip).visibility != clr.Visible {
@@ -26,6 +27,10 @@ func (n *Snapshotter) GetFunctionFromIP3(ip arch.Addr) (FunctionID, HRESULT) {
 	c := n.lookup(ip)
 	if !c.managed() {
 		return 0, E_FAIL
+	}
+	if c.code.Method == 0 {
+		n.why = Why{Text: unwindTexts[unwindNoMethod], At: c.missing, Missing: true}
+		return 0, E_UNEXPECTED
 	}
 	return FunctionID(c.code.Method), S_OK
 }

@@ -164,7 +164,7 @@ type Snapshotter struct {
 	buf      []byte     // the live CONTEXT
 	shown    *arch.Regs // the registers in buf
 	callback Callback
-	req      *Request
+	req      Request
 	walk     snapshotWalk
 	why      Why
 	step     unwind.Step
@@ -210,12 +210,15 @@ func (n *Snapshotter) Do(req Request, callback Callback) HRESULT {
 		return CORPROF_E_STACKSNAPSHOT_UNSAFE
 	}
 	n.busy = true
-	defer func() { n.busy, n.callback, n.req = false, nil, nil }()
+	defer n.leave()
 	n.why = Why{}
-	n.callback, n.req = callback, &req
-	t, hr, refused := n.enter(&req)
+	n.callback, n.req = callback, req
+	t, hr, refused := n.enter(&n.req)
 	if refused {
 		return hr
 	}
 	return n.run(t)
 }
+
+// leave forgets the profiler's call, also when its callback panics.
+func (n *Snapshotter) leave() { n.busy, n.callback, n.req = false, nil, Request{} }

@@ -22,14 +22,26 @@ type snapshotCode struct {
 
 func (c *snapshotCode) managed() bool { return c.code.Managed() }
 
-// snapshotCache is prime, so that the even strides of code do not collide.
-const snapshotCache = 1021
+// The cache has room for the return addresses of a whole process: a server has
+// some hundred. A pc has its place in one of a few neighbouring slots.
+const (
+	snapshotCache = 1 << 10
+	snapshotWays  = 4
+)
 
 // lookup says what lies at pc. The answer is good until the next look-up.
 func (n *Snapshotter) lookup(pc arch.Addr) *snapshotCode {
-	c := &n.cache[(uint64(pc)^uint64(pc)>>17)%snapshotCache]
-	if c.pc == pc && pc != 0 {
-		return c
+	h := uint64(pc) * 0x9e3779b97f4a7c15 >> 32
+	c := &n.cache[h%snapshotCache]
+	for i := range uint64(snapshotWays) {
+		e := &n.cache[(h+i)%snapshotCache]
+		if e.pc == pc && pc != 0 {
+			return e
+		}
+		if e.pc == 0 {
+			c = e
+			break
+		}
 	}
 	*c = snapshotCode{pc: pc}
 	if c.code, c.missing = n.rt.Lookup(pc); !c.managed() {

@@ -25,7 +25,7 @@ const maxPrecodes = 1 << 20
 // that jumps there: its data are the code's address and the MethodDesc. It
 // reports 0 if none does.
 func (p *Replay) OrphanMethod(start arch.Addr) (md arch.Addr) {
-	if !p.hasPrecodes {
+	if !p.hasPrecodes || start == 0 {
 		return 0
 	}
 	r, left := p.r, maxPrecodes
