@@ -268,6 +268,7 @@ func (r *Runtime) definition(md arch.Addr) (definition, bool) {
 					v, ok := r.word(at)
 					if !ok { // nor is the rest of its page
 						i += uint32(pageSize-at%pageSize)/8 - 1
+						left -= missCost
 					}
 					if v &^= mapFlags; ok && v != 0 {
 						k.definitions[arch.Addr(v)] = definition{mod, first + i}
@@ -284,7 +285,10 @@ func (r *Runtime) definition(md arch.Addr) (definition, bool) {
 
 // maxMapWords bounds what is read of all maps together. Large programs have a
 // million methods.
-const maxMapWords = 1 << 23
+const (
+	maxMapWords = 1 << 23
+	missCost    = 1 << 7 // what a page that is not there counts for
+)
 
 // mapFlags are what a ModuleLookupMap may keep in the low bits of its entries.
 const mapFlags = 7
