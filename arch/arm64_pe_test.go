@@ -171,9 +171,13 @@ func arm64RuleAt(t *testing.T, m *testImage, fn PEFunction, rva uint32, exact bo
 // TestARM64Listed compares with what llvm-readobj says of the codes, in
 // bodies and at each instruction of prologues and epilogues.
 func TestARM64Listed(t *testing.T) {
-	for _, name := range []string{"native-O0.exe", "native-O2.exe", "native-Os.exe", "scenarios.dll", "Microsoft.Diagnostics.Runtime.dll"} {
-		m := loadPE(t, ARM64, slurp(t, corpus(t, "arm64-pe-unwind", name)))
-		listed := arm64Listing(t, string(slurp(t, corpus(t, "arm64-pe-unwind", name+".unwind.txt.zst"))))
+	for _, name := range []string{"O0", "O2", "Os", "scenarios.dll", "Microsoft.Diagnostics.Runtime.dll"} {
+		exe, txt := fixture("arm64-"+name+".exe"), fixture("arm64-"+name+".txt.zst")
+		if len(name) > 2 {
+			exe, txt = corpus(t, "arm64-pe-unwind", name), corpus(t, "arm64-pe-unwind", name+".unwind.txt.zst")
+		}
+		m := loadPE(t, ARM64, slurp(t, exe))
+		listed := arm64Listing(t, string(slurp(t, txt)))
 		if len(listed) != len(m.funcs) {
 			t.Fatalf("%s: %d functions, and %d in the listing", name, len(m.funcs), len(listed))
 		}
@@ -260,7 +264,10 @@ func arm64Follow(t *testing.T, name string, m *testImage, every int) {
 }
 
 func TestARM64Images(t *testing.T) {
-	for _, name := range []string{"native-O0.exe", "native-O2.exe", "native-Os.exe", "scenarios.dll", "Microsoft.Diagnostics.Runtime.dll"} {
+	for _, name := range []string{"O0", "O2", "Os"} {
+		arm64Follow(t, name, loadPE(t, ARM64, slurp(t, fixture("arm64-"+name+".exe"))), 1)
+	}
+	for _, name := range []string{"scenarios.dll", "Microsoft.Diagnostics.Runtime.dll"} {
 		arm64Follow(t, name, loadPE(t, ARM64, slurp(t, corpus(t, "arm64-pe-unwind", name))), 1)
 	}
 	every := 10

@@ -99,6 +99,9 @@ func corpus(t testing.TB, elem ...string) string {
 	return path
 }
 
+// fixture returns the path of a file in testdata.
+func fixture(name string) string { return filepath.Join("testdata", name) }
+
 // slurp reads a file, unpacked if its name ends in .zst.
 func slurp(t testing.TB, path string) []byte {
 	t.Helper()
