@@ -1,0 +1,70 @@
+package managed_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
+)
+
+// A profiler's callback, over a dump: it prints each frame that the runtime
+// would report, and goes on.
+func ExampleSnapshotter_Do() {
+	p, err := loader.Open("testdata/hello/core.zst", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+	s := managed.Open(p, nil)
+	rt := s.Runtimes[0]
+	n, err := s.NewSnapshotter(rt)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	hr := n.Do(managed.Request{TID: 3685}, func(c managed.Call) managed.HRESULT {
+		if c.Function == 0 {
+			fmt.Println("native frames")
+			return managed.S_OK
+		}
+		m, _ := rt.Describe(arch.Addr(c.Function))
+		fmt.Println(m.Name)
+		return managed.S_OK
+	})
+	fmt.Println(hr.Name())
+	// Output:
+	// Program.Park
+	// Program+<>c.<Define>b__9_71
+	// native frames
+	// Program+<>c.<Define>b__9_2
+	// Program+<>c__DisplayClass8_0.<Main>b__0
+	// System.Threading.Thread.StartCallback
+	// native frames
+	// S_OK
+}
+
+// A callback that has seen enough: any answer but S_OK ends the walk.
+func ExampleSnapshotter_Do_abort() {
+	p, err := loader.Open("testdata/hello/core.zst", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+	s := managed.Open(p, nil)
+	n, err := s.NewSnapshotter(s.Runtimes[0])
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	calls := 0
+	hr := n.Do(managed.Request{TID: 3685}, func(managed.Call) managed.HRESULT {
+		if calls++; calls == 2 {
+			return managed.S_FALSE
+		}
+		return managed.S_OK
+	})
+	fmt.Println(calls, "callbacks,", hr.Name())
+	// Output: 2 callbacks, CORPROF_E_STACKSNAPSHOT_ABORTED
+}
