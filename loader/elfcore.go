@@ -41,9 +41,6 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 	if p.Arch == nil {
 		return nil, &FormatError{18, fmt.Sprintf("a core of an unknown CPU (%v)", h.machine)}
 	}
-	if opt.Track {
-		p.Memory.track = newPageSet()
-	}
 	p.core = &coreFile{machine: h.machine}
 	c := &core{data: data, opt: opt, p: p}
 	progs := c.programs(h)
@@ -62,6 +59,12 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 		p.warn("no_threads", int64(h.phoff), "the core has no NT_PRSTATUS note: it tells of no thread")
 	}
 	c.images()
+	if opt.Track {
+		// Not before: what opening learns of the images a trimmed core tells in
+		// notes, and the page with the program's path often has the
+		// environment's strings too.
+		p.Memory.track = newPageSet()
+	}
 	return p, nil
 }
 

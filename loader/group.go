@@ -129,7 +129,6 @@ func (g *imageList) peHeaderAt(a arch.Addr, anywhere bool) (h *peHeader, at uint
 	for at := 0; at < pageSize && at+64 <= len(data); at += 16 {
 		if data[at] == 'M' && data[at+1] == 'Z' {
 			if h, err := parsePE(data[at:]); err == nil && h.knownPE(g.c.p.Arch) {
-				g.m.View(a, min(len(page), pageSize)) // it tells the image: a trim must keep it
 				return h, uint64(at)
 			}
 		}

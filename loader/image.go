@@ -44,9 +44,9 @@ type Image struct {
 	dynOnce    sync.Once
 	dyn        map[uint64]uint64
 	relOnce    sync.Once
-	rels       []relocation
+	rels       relocations
 	kept       *keptImage // of a trimmed core, else nil
-	asked      askedTables
+	asked      asked
 }
 
 // Span returns where the image lies, from its first mapped byte to its last.
@@ -110,7 +110,7 @@ func (m *Image) served(a arch.Addr) []byte {
 
 // absent says why the byte at a, in the image and not in the dump, is not at hand.
 func (m *Image) absent(a arch.Addr) Absence {
-	if m.kept != nil && m.kept.state != Present && m.src.open() == nil {
+	if m.kept != nil && m.src.open() == nil {
 		// As it was when the core was trimmed.
 		return m.kept.absent(m, a)
 	}
@@ -134,9 +134,6 @@ func (m *Image) elfProgs() []elfProg {
 	if m.progs != nil || m.Format != "elf" || m.src == nil || m.src.open() == nil {
 		return m.progs
 	}
-	if h := m.src.head; m.mem.track != nil && h != nil {
-		m.mem.track.add(m.span.Lo, int(min(h.phoff, pageSize))+h.phnum*elfProgSize)
-	}
 	return m.src.progs
 }
 
@@ -144,10 +141,6 @@ func (m *Image) elfProgs() []elfProg {
 func (m *Image) peHead() *peHeader {
 	if m.pe != nil || m.Format != "pe" || m.src == nil || m.src.open() == nil {
 		return m.pe
-	}
-	if m.mem.track != nil {
-		// The headers are read in the file; a trimmed core must have them.
-		m.mem.track.add(arch.Addr(m.bias), pageSize/2)
 	}
 	return m.src.peAt(m.shift)
 }

@@ -22,29 +22,11 @@ func (c *core) images() {
 		g.fromFileNotes(c.notes.files)
 		g.vdso()
 	default:
-		g.untracked(g.fromLinkMap)
+		g.fromLinkMap()
 		g.vdso()
 		g.loosePE()
 	}
 	g.finish()
-}
-
-// untracked has f read memory without a trim keeping it: a trimmed core tells
-// its images in notes, and the page with the program's path often has the
-// environment's strings too. Header pages are kept: the images need them.
-func (g *imageList) untracked(f func()) {
-	track := g.m.track
-	g.m.track = nil
-	f()
-	g.m.track = track
-	if track == nil {
-		return
-	}
-	for _, m := range g.list {
-		if m.progs != nil {
-			track.add(m.span.Lo, elfHeaderSize+len(m.progs)*elfProgSize)
-		}
-	}
 }
 
 // An imageList collects images while a core is opened.
@@ -257,7 +239,10 @@ func (g *imageList) vdso() {
 func (c *core) runtimeHint() arch.Addr {
 	const at = 0x7ffffff10000
 	if b := c.p.Memory.dumped(at); len(b) >= 40 && strings.HasPrefix(string(b[:16]), "DIAGINFOHEADER") {
-		return arch.Addr(le64(c.p.Memory.View(at, 40)[32:]))
+		return arch.Addr(le64(b[32:]))
+	}
+	if c.kept != nil {
+		return c.kept.hint
 	}
 	return 0
 }

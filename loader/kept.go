@@ -3,6 +3,7 @@ package loader
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"github.com/seamwalk/seam/arch"
@@ -19,6 +20,9 @@ const (
 	keptSection  = 2 // name, then the section's bytes
 	keptImageRec = 3 // identity and place of an image; see putImage
 	keptLinkTime = 4 // address, then bytes as FileView gave them
+	keptHeaders  = 5 // program headers, or an image's PE headers up to its sections
+	keptLookups  = 6 // 1 if found else 0 (4 bytes), address, size (8 bytes each), name; repeated
+	keptHint     = 7 // nothing more: the base is Process.RuntimeHint
 )
 
 // A Symbol is one entry of a symbol table that a trimmed core keeps.
@@ -30,6 +34,7 @@ type Symbol struct {
 
 // keptNotes is what the SEAM notes of a core say.
 type keptNotes struct {
+	hint   arch.Addr
 	images []*keptImage
 	byBase map[arch.Addr]*keptImage
 }
@@ -42,6 +47,8 @@ type keptImage struct {
 	symbols  []Symbol
 	sections map[string][]byte
 	runs     []linkRun
+	headers  []byte
+	lookups  map[string]found
 }
 
 // A linkRun is a run of link-time bytes.
@@ -94,12 +101,16 @@ func (c *core) keptNote(n note) {
 	}
 	r := bin.New("SEAM note", n.desc)
 	base := arch.Addr(r.U64())
+	if n.typ == keptHint {
+		c.kept.hint = base
+		return
+	}
 	k := c.kept.byBase[base]
 	if k == nil {
 		if len(c.kept.images) >= c.opt.Limits.Images {
 			return
 		}
-		k = &keptImage{tables: map[string]arch.Span{}, sections: map[string][]byte{}}
+		k = &keptImage{tables: map[string]arch.Span{}, sections: map[string][]byte{}, lookups: map[string]found{}}
 		c.kept.byBase[base] = k
 		c.kept.images = append(c.kept.images, k)
 	}
@@ -125,6 +136,15 @@ func (c *core) keptNote(n note) {
 		}
 	case keptImageRec:
 		k.read(&r)
+	case keptHeaders:
+		k.headers = r.Bytes(r.Len())
+	case keptLookups:
+		for r.Len() > 0 && r.Err() == nil {
+			f := found{ok: r.U32() != 0, at: arch.Addr(r.U64()), size: r.U64()}
+			if name := keptString(&r); r.Err() == nil {
+				k.lookups[name] = f
+			}
+		}
 	}
 	if r.Err() != nil {
 		c.p.warn("note_bad", n.off, "a SEAM note of type %d is broken", n.typ)
@@ -232,8 +252,56 @@ func (m *Image) sectionTables() []namedSpan {
 	return out
 }
 
-// fromKept takes the images of a trimmed core from its notes: their header
-// pages may have come from files, and need not be there at all.
+// putLookups writes what Lookup answered.
+func putLookups(m *Image) (b []byte) {
+	all := map[string]found{}
+	if m.kept != nil {
+		maps.Copy(all, m.kept.lookups)
+	}
+	m.asked.mu.Lock()
+	maps.Copy(all, m.asked.lookups)
+	m.asked.mu.Unlock()
+	le := binary.LittleEndian
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		f := all[name]
+		ok := uint32(0)
+		if f.ok {
+			ok = 1
+		}
+		b = le.AppendUint64(le.AppendUint64(le.AppendUint32(b, ok), uint64(f.at)), f.size)
+		b = putString(b, name)
+	}
+	return b
+}
+
+// putHeaders writes the headers of an image, if they were at hand. A trimmed
+// core has them in a note: most images have a header page or two, and no frame
+// in them.
+func putHeaders(m *Image) []byte {
+	progs, pe := m.progs, m.pe
+	if m.src != nil && m.src.opened.Load() && m.src.data != nil {
+		if m.Format == "elf" && progs == nil {
+			progs = m.src.progs
+		} else if m.Format == "pe" && pe == nil {
+			pe = m.src.peAt(m.shift)
+		}
+	}
+	var b []byte
+	for _, p := range progs {
+		b = putProg(b, p, 0)
+	}
+	if pe != nil && len(pe.raw) <= maxHeaders {
+		b = append(b, pe.raw...)
+	}
+	return b
+}
+
+// maxHeaders bounds the PE headers that a trimmed core keeps: what e_lfanew
+// leaps over counts, and .NET's images have less than a page.
+const maxHeaders = 1 << 16
+
+// fromKept takes the images of a trimmed core from its notes: none of their
+// pages need be there.
 func (g *imageList) fromKept(kept *keptNotes) {
 	for _, k := range kept.images {
 		m := k.image
@@ -241,31 +309,11 @@ func (g *imageList) fromKept(kept *keptNotes) {
 			continue
 		}
 		if m.Format == "elf" {
-			if h := g.elfImage(m.span.Lo); h != nil && h.bias == m.bias {
-				m.progs = h.progs
-			}
-		} else {
-			m.pe = g.keptHeader(m)
+			n := len(k.headers) / elfProgSize
+			m.progs, _ = parseProgs(k.headers, &elfHeader{}, n)
+		} else if h, err := parsePE(k.headers); err == nil {
+			m.pe = h
 		}
 		g.add(m)
 	}
-}
-
-// keptHeader finds the PE headers of an image: at its base, or where another
-// mapping has the same bytes of its file.
-func (g *imageList) keptHeader(m *Image) *peHeader {
-	at := []arch.Addr{arch.Addr(m.bias)}
-	for _, r := range m.maps {
-		if r.off == m.shift&^(pageSize-1) {
-			at = append(at, r.Lo+arch.Addr(m.shift%pageSize))
-		}
-	}
-	for _, a := range at {
-		b := g.m.dumped(a)
-		if h, err := parsePE(b[:min(len(b), 3*pageSize)]); err == nil {
-			g.m.View(a, 64)
-			return h
-		}
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"slices"
+	"sort"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -58,7 +59,7 @@ func (m *Image) FileView(a arch.Addr, n int) []byte {
 		if m.Format == "elf" {
 			m.rels = m.elfRelocations()
 		} else if !m.Flat {
-			m.rels = m.peRelocations()
+			m.rels.list = m.peRelocations()
 		}
 	})
 	m.relocate(uint64(a)-m.bias, b)
@@ -109,24 +110,47 @@ func (m *Image) peLinkTime(a arch.Addr, n int) []byte {
 	return append([]byte(nil), f...)
 }
 
+// relocations are those of one image.
+type relocations struct {
+	list []relocation // by address
+	// rela is a table of Elf64_Rela in the mapped file that is in order of
+	// address as it is, as linkers write it: libcoreclr has 18,000 entries,
+	// and the few that are asked for are found in place.
+	rela []byte
+}
+
+// relaSize is the size of an Elf64_Rela: address, type and symbol, addend.
+const relaSize = 24
+
+// relaAt reads the i-th entry of a table of Elf64_Rela.
+func relaAt(rela []byte, i int) relocation {
+	return relocation{le64(rela[i*relaSize:]), le64(rela[i*relaSize+16:])}
+}
+
 // relocate applies the relocations that meet the bytes b at link address at.
 func (m *Image) relocate(at uint64, b []byte) {
-	i, _ := slices.BinarySearchFunc(m.rels, at, func(r relocation, at uint64) int {
-		return cmp.Compare(r.at+7, at)
-	})
-	for ; i < len(m.rels) && m.rels[i].at < at+uint64(len(b)); i++ {
+	end := at + uint64(len(b))
+	apply := func(r relocation) {
 		var w [8]byte
-		binary.LittleEndian.PutUint64(w[:], m.rels[i].addend+m.bias)
+		binary.LittleEndian.PutUint64(w[:], r.addend+m.bias)
 		for k, v := range w {
-			if o := m.rels[i].at + uint64(k) - at; o < uint64(len(b)) {
+			if o := r.at + uint64(k) - at; o < uint64(len(b)) {
 				b[o] = v
 			}
 		}
 	}
+	list, rela := m.rels.list, m.rels.rela
+	n := len(rela) / relaSize
+	for i := sort.Search(n, func(i int) bool { return relaAt(rela, i).at+7 >= at }); i < n && relaAt(rela, i).at < end; i++ {
+		apply(relaAt(rela, i))
+	}
+	for i := sort.Search(len(list), func(i int) bool { return list[i].at+7 >= at }); i < len(list) && list[i].at < end; i++ {
+		apply(list[i])
+	}
 }
 
 // elfRelocations reads DT_RELA and DT_RELR of the file, by address.
-func (m *Image) elfRelocations() []relocation {
+func (m *Image) elfRelocations() relocations {
 	s := m.src
 	var dyn []byte
 	for _, p := range s.progs {
@@ -143,9 +167,18 @@ func (m *Image) elfRelocations() []relocation {
 	// linkers sort them so, and dynamic linkers rely on it. Their type is a
 	// number of its own on every CPU, which need not be known here.
 	rela := s.linked(tags[dtRela], tags[dtRelaSz])
-	for n := tags[dtRelaCount]; n > 0 && len(rela) >= 24; n-- {
-		out = append(out, relocation{le64(rela), le64(rela[16:])})
-		rela = rela[24:]
+	rela = rela[:min(tags[dtRelaCount], uint64(len(rela)/relaSize))*relaSize]
+	sorted, last := true, uint64(0)
+	for i := 0; i+relaSize <= len(rela); i += relaSize {
+		at := le64(rela[i:])
+		sorted = sorted && last <= at
+		last = at
+	}
+	if !sorted {
+		for i := range len(rela) / relaSize {
+			out = append(out, relaAt(rela, i))
+		}
+		rela = nil
 	}
 	// DT_RELR (gABI, "Relative relocations"): an even entry is an address, an
 	// odd one has a bit for each of the 63 words that follow. The addend is
@@ -171,7 +204,7 @@ func (m *Image) elfRelocations() []relocation {
 		next += 63 * 8
 	}
 	slices.SortFunc(out, func(a, b relocation) int { return cmp.Compare(a.at, b.at) })
-	return out
+	return relocations{list: out, rela: rela}
 }
 
 // linked returns the n bytes of the file that go to link address at, or nil.

@@ -247,6 +247,15 @@ func (m *Memory) Absent(a arch.Addr) (Absence, *Image) {
 	return Unmapped, nil
 }
 
+// Untracked returns the same memory, of which no trim remembers what is read:
+// for what a trimmed core has in a note instead, as the names of symbols.
+func (m *Memory) Untracked() *Memory {
+	if m.track == nil {
+		return m
+	}
+	return &Memory{segs: m.segs, mapped: m.mapped, sparse: m.sparse, files: m.files}
+}
+
 // Touched returns which pages were read, from the dump or a file, as runs of
 // whole 4 KB pages in order. It is empty without Options.Track.
 func (m *Memory) Touched() []arch.Span {

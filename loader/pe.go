@@ -18,6 +18,7 @@ type peHeader struct {
 	headersSize uint32
 	sections    []peSection
 	dirs        []peDir
+	raw         []byte // all of the above, as it was read
 }
 
 type peSection struct {
@@ -85,7 +86,8 @@ func parsePE(data []byte) (*peHeader, error) {
 		return nil, err
 	}
 	// Of a file that is cut there are fewer sections than it claims.
-	s := bin.New("section table", data[min(nt+24+uint64(optSize), uint64(len(data))):])
+	table := min(nt+24+uint64(optSize), uint64(len(data)))
+	s := bin.New("section table", data[table:])
 	for range min(int(nsect), s.Len()/40) {
 		name := s.Bytes(8)
 		sec := peSection{name: cString(append(append([]byte(nil), name...), 0), 0)}
@@ -94,6 +96,7 @@ func parsePE(data []byte) (*peHeader, error) {
 		sec.characteristics = s.U32()
 		h.sections = append(h.sections, sec)
 	}
+	h.raw = data[:table+uint64(len(h.sections))*40]
 	return h, nil
 }
 

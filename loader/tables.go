@@ -23,11 +23,19 @@ const (
 	dtRelaCount = 0x6ffffff9
 )
 
-// askedTables remembers the tables that only a file's section headers told
-// of, for a trim.
-type askedTables struct {
-	mu  sync.Mutex
-	got map[string]arch.Span
+// asked remembers what was asked of an image, for a trim: the tables that only
+// a file's section headers told of, and the symbols that were looked up.
+type asked struct {
+	mu      sync.Mutex
+	got     map[string]arch.Span
+	lookups map[string]found
+}
+
+// found is what Lookup answers.
+type found struct {
+	at   arch.Addr
+	size uint64
+	ok   bool
 }
 
 // Table returns where in the process a table of the image lies that is mapped
@@ -197,7 +205,7 @@ func (m *Image) dynamic() map[uint64]uint64 {
 			return
 		}
 		for range 512 {
-			b := m.mem.View(at, 16)
+			b := m.mem.Untracked().View(at, 16)
 			if b == nil {
 				// It lies in RELRO: where the dump lacks it, what the linker
 				// wrote will do.
@@ -227,16 +235,36 @@ func (m *Image) dynamic() map[uint64]uint64 {
 // size: through the hash table that the dynamic linker uses, a few words each
 // time. Of PE it looks in the export table, where no sizes are. ok is false
 // when there is no such symbol, or what tells of it is missing.
+//
+// A trimmed core keeps the answer instead of the pages that led to it.
 func (m *Image) Lookup(name string) (a arch.Addr, size uint64, ok bool) {
+	f, kept := found{}, false
+	if m.kept != nil {
+		f, kept = m.kept.lookups[name]
+	}
+	if !kept {
+		f.at, f.size, f.ok = m.lookup(m.mem.Untracked(), name)
+	}
+	m.asked.mu.Lock()
+	defer m.asked.mu.Unlock()
+	if m.asked.lookups == nil {
+		m.asked.lookups = map[string]found{}
+	}
+	m.asked.lookups[name] = f
+	return f.at, f.size, f.ok
+}
+
+// lookup is Lookup, reading from mem.
+func (m *Image) lookup(mem *Memory, name string) (a arch.Addr, size uint64, ok bool) {
 	if m.Format == "pe" {
-		return m.export(name)
+		return m.export(mem, name)
 	}
 	d := m.dynamic()
 	sym, str := d[dtSymtab], d[dtStrtab]
 	if sym == 0 || str == 0 {
 		return 0, 0, false
 	}
-	look := symbolLookup{m.mem, sym, str, d[dtStrSz], name}
+	look := symbolLookup{mem, sym, str, d[dtStrSz], name}
 	var i uint32
 	if h := d[dtGNUHash]; h != 0 {
 		i, ok = look.gnuHash(h)
@@ -246,7 +274,7 @@ func (m *Image) Lookup(name string) (a arch.Addr, size uint64, ok bool) {
 	if !ok {
 		return 0, 0, false
 	}
-	b := m.mem.View(arch.Addr(sym+uint64(i)*24), 24)
+	b := mem.View(arch.Addr(sym+uint64(i)*24), 24)
 	if b == nil {
 		return 0, 0, false
 	}
@@ -350,17 +378,17 @@ func (l *symbolLookup) is(i uint32) bool {
 }
 
 // export searches the export table of a PE image, whose names are sorted.
-func (m *Image) export(name string) (a arch.Addr, size uint64, ok bool) {
+func (m *Image) export(mem *Memory, name string) (a arch.Addr, size uint64, ok bool) {
 	d, ok := m.Directory(peExports)
 	if !ok || m.Flat {
 		return 0, 0, false
 	}
-	b := m.mem.View(d.Lo, 40)
+	b := mem.View(d.Lo, 40)
 	if b == nil {
 		return 0, 0, false
 	}
 	u32 := func(rva uint64) (uint32, bool) {
-		l := symbolLookup{mem: m.mem}
+		l := symbolLookup{mem: mem}
 		return l.u32(m.bias + rva)
 	}
 	nfuncs, nnames := binary.LittleEndian.Uint32(b[20:]), binary.LittleEndian.Uint32(b[24:])
@@ -372,7 +400,7 @@ func (m *Image) export(name string) (a arch.Addr, size uint64, ok bool) {
 		if !ok {
 			return 0, 0, false
 		}
-		got, ok := m.mem.text(arch.Addr(m.bias + uint64(rva)))
+		got, ok := mem.text(arch.Addr(m.bias + uint64(rva)))
 		switch {
 		case !ok:
 			return 0, 0, false
@@ -381,7 +409,7 @@ func (m *Image) export(name string) (a arch.Addr, size uint64, ok bool) {
 		case got > name:
 			hi = k
 		default:
-			o := m.mem.View(arch.Addr(m.bias+ords+2*k), 2)
+			o := mem.View(arch.Addr(m.bias+ords+2*k), 2)
 			if o == nil || uint32(binary.LittleEndian.Uint16(o)) >= nfuncs {
 				return 0, 0, false
 			}

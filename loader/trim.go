@@ -137,8 +137,15 @@ func (t *trimmer) makeNotes() {
 			return true
 		})
 	}
+	le := binary.LittleEndian
+	if h := t.p.RuntimeHint; h != 0 {
+		t.note(seamNote, keptHint, le.AppendUint64(nil, uint64(h)))
+	}
 	for _, m := range t.p.Images {
 		t.note(seamNote, keptImageRec, putImage(m))
+		if b := putHeaders(m); len(b) > 0 {
+			t.note(seamNote, keptHeaders, append(keptBase(m), b...))
+		}
 		t.imageNotes(m)
 	}
 }
@@ -173,6 +180,9 @@ func (t *trimmer) imageNotes(m *Image) {
 	slices.Sort(names)
 	for _, n := range names {
 		t.note(seamNote, keptSection, append(putString(keptBase(m), n), secs[n]...))
+	}
+	if b := putLookups(m); len(b) > 0 {
+		t.note(seamNote, keptLookups, append(keptBase(m), b...))
 	}
 	for _, r := range t.m.track.linkRuns(m) {
 		t.note(seamNote, keptLinkTime, append(le.AppendUint64(keptBase(m), uint64(r.at)), r.b...))
@@ -225,11 +235,7 @@ func (t *trimmer) write(w io.Writer) (int64, error) {
 		h = le.AppendUint16(h, uint16(v))
 	}
 	prog := func(typ elf.ProgType, flags uint32, off, addr, filesz, memsz, align uint64) {
-		h = le.AppendUint32(h, uint32(typ))
-		h = le.AppendUint32(h, flags)
-		for _, v := range []uint64{off, addr, 0, filesz, memsz, align} {
-			h = le.AppendUint64(h, v)
-		}
+		h = putProg(h, elfProg{typ: typ, flags: elf.ProgFlag(flags), off: off, vaddr: addr, filesz: filesz, memsz: memsz}, align)
 	}
 	prog(elf.PT_NOTE, 0, off, 0, uint64(len(t.notes)), 0, 4)
 	at := off + uint64(len(t.notes))
@@ -300,4 +306,15 @@ func (s *pageSet) linkRuns(m *Image) []linkRun {
 		out = append(out, r)
 	}
 	return out
+}
+
+// putProg appends a program header.
+func putProg(b []byte, p elfProg, align uint64) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint32(b, uint32(p.typ))
+	b = le.AppendUint32(b, uint32(p.flags))
+	for _, v := range []uint64{p.off, p.vaddr, 0, p.filesz, p.memsz, align} {
+		b = le.AppendUint64(b, v)
+	}
+	return b
 }

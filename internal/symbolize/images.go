@@ -56,7 +56,8 @@ func mapped(s *Symbolizer, img *loader.Image, name string) []byte {
 	if !ok || span.Hi <= span.Lo || span.Hi-span.Lo > maxMapped {
 		return nil
 	}
-	return s.proc.Memory.View(span.Lo, int(span.Hi-span.Lo))
+	// A trim keeps the symbols that gave names, not the table.
+	return s.proc.Memory.Untracked().View(span.Lo, int(span.Hi-span.Lo))
 }
 
 // linkEnd returns the link address that the image ends at.
