@@ -27,13 +27,12 @@ func arm64PEFunction(b []byte) PEFunction {
 // An arm64Info is the unwind information of one function: codes in the order
 // in which they undo its prologue, which is the order of an epilogue too.
 type arm64Info struct {
-	at     Addr     // of codes; of the function, where a packed word stands for them
-	codes  []byte   // of the prologue, and of epilogues
-	length uint32   // instructions of the function
-	scopes Addr     // of the epilogue scopes, one word each
-	count  int      // epilogue scopes
-	last   int      // index of the codes of the epilogue that ends the function, or -1
-	made   [96]byte // room for the codes of a packed word, twice
+	at     Addr   // of codes; of the function, where a packed word stands for them
+	codes  []byte // of the prologue, and of epilogues
+	length uint32 // instructions of the function
+	scopes Addr   // of the epilogue scopes, one word each
+	count  int    // epilogue scopes
+	last   int    // index of the codes of the epilogue that ends the function, or -1
 }
 
 // arm64PERule runs the unwind codes of q.Func from the place that belongs to
@@ -54,13 +53,14 @@ func arm64PERule(q *PEQuery, r *Rule) PEResult {
 		fn, whole = arm64PEFunction(b), true
 	}
 	var i arm64Info
+	var made [arm64MaxPacked]byte
 	if fn.Unwind&3 == arm64Xdata {
 		if res := i.read(q.Mem, q.Base+Addr(fn.Unwind)); res.Status != PEOK {
 			return res
 		}
 	} else {
+		i = arm64Unpack(fn.Unwind, &made)
 		i.at = q.Base + Addr(fn.Begin)
-		i.pack(fn.Unwind)
 	}
 	start, skip := 0, uint32(0)
 	if off := (q.PC.Addr - q.Base - Addr(fn.Begin)) / 4; !whole && off < 1<<18 {
@@ -181,15 +181,20 @@ func arm64Count(codes []byte, k int) (n uint32) {
 	return n
 }
 
-// pack makes the codes that a packed word stands for ("Packed unwind data").
-// They are written from the first instruction of the prologue, so backwards.
-func (i *arm64Info) pack(w uint32) {
+// arm64MaxPacked is room for the codes of the longest packed word: 38 bytes
+// for the prologue, and as many for the epilogue.
+const arm64MaxPacked = 2 * 38
+
+// arm64Unpack makes the codes that a packed word stands for ("Packed unwind
+// data"), in the room made. They are written from the first instruction of the
+// prologue on, so backwards.
+func arm64Unpack(w uint32, made *[arm64MaxPacked]byte) (i arm64Info) {
 	regF, regI := int(w>>13&7), int(w>>16&15)
 	home, cr, frame := w>>20&1 != 0, w>>21&3, int(w>>23)*2
-	k := len(i.made)
+	k := len(made)
 	emit := func(code ...byte) {
 		k -= len(code)
-		copy(i.made[k:], code)
+		copy(made[k:], code)
 	}
 	saved := regI
 	if cr == 1 {
@@ -279,20 +284,21 @@ func (i *arm64Info) pack(w uint32) {
 	i.length, i.last = w>>2&0x7ff, -1
 	if w&3 == arm64Fragment {
 		emit(0xe5) // what follows was done elsewhere
-		i.codes = i.made[k:]
-		return
+		i.codes = made[k:]
+		return i
 	}
 	// The epilogue does the same but for the homes and for setting SP, which
 	// has not moved; its codes are put behind those of the prologue.
-	n := len(i.made) - k
-	copy(i.made[:], i.made[k:])
+	n := len(made) - k
+	copy(made[:], made[k:])
 	e := n
 	for j := setFP; j < n; j++ {
 		if at := k + j; at >= body-homes && at < body {
 			continue
 		}
-		i.made[e] = i.made[j]
+		made[e] = made[j]
 		e++
 	}
-	i.codes, i.last = i.made[:e], n
+	i.codes, i.last = made[:e], n
+	return i
 }

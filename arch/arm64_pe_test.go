@@ -299,8 +299,8 @@ func TestARM64Packed(t *testing.T) {
 		{word(2, 64, 0, 2, 0, 3, 32), "e5e181cc01e4", ""},
 		{word(1, 64, 7, 10, 1, 2, 8000), "e140c0e8c0ffe3e3e3e3d990d90ed88cd80aca08c986c904c882cc19fce4", "40c0e8c0ffd990d90ed88cd80aca08c986c904c882cc19fce4"},
 	} {
-		var i arm64Info
-		i.pack(c.w)
+		var made [arm64MaxPacked]byte
+		i := arm64Unpack(c.w, &made)
 		got, tail := i.codes, []byte(nil)
 		if i.last >= 0 {
 			got, tail = i.codes[:i.last], i.codes[i.last:]
@@ -310,7 +310,7 @@ func TestARM64Packed(t *testing.T) {
 		}
 	}
 	for w := uint32(0); w < 1<<19; w++ { // all but the sizes of function and frame
-		var i arm64Info
-		i.pack(1 | w&0xff<<13 | w>>8&3<<21 | w>>10<<23)
+		var made [arm64MaxPacked]byte
+		arm64Unpack(1|w&0xff<<13|w>>8&3<<21|w>>10<<23, &made)
 	}
 }
