@@ -71,7 +71,18 @@ func candidates(p *loader.Process) (imgs []*loader.Image) {
 	if len(imgs) > 0 {
 		return imgs
 	}
-	return p.Images
+	// A runtime is native code of its OS; assemblies, which there are many
+	// of, are PE files everywhere.
+	native := "elf"
+	if p.OS == "windows" {
+		native = "pe"
+	}
+	for _, img := range p.Images {
+		if img.Format == native {
+			imgs = append(imgs, img)
+		}
+	}
+	return imgs
 }
 
 // open reads the runtime in img; nil and no error if there is none.
