@@ -8,8 +8,10 @@ type PECodes struct {
 	Entry int
 	// Function decodes one.
 	Function func(b []byte) PEFunction
-	// Rule finds the rule for q.PC. Where information ends or is wrong it
-	// says so and where; the rule is then not to be used.
+	// Rule finds the rule for q.PC. In a prologue it undoes what has run, in
+	// an epilogue what has not; a return address is in no epilogue. Where
+	// information ends or is wrong it says so and where; the rule is then not
+	// to be used.
 	Rule func(q *PEQuery, r *Rule) PEResult
 }
 

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"bytes"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -108,7 +107,7 @@ func slurp(t testing.TB, path string) []byte {
 	b, err := os.ReadFile(path)
 	if err == nil && filepath.Ext(path) == ".zst" {
 		var z *zstd.Decoder
-		if z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderMaxWindow(1<<31)); err == nil {
+		if z, err = zstd.NewReader(nil, zstd.WithDecoderMaxWindow(1<<31)); err == nil {
 			defer z.Close()
 			b, err = z.DecodeAll(b, nil)
 		}
