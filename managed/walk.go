@@ -39,6 +39,10 @@ type Walker struct {
 	hijacks []unwind.Hijack
 	chain   chain
 	regs    arch.Regs // of a frame found by a rescue
+	now     Frame     // that the walk is at
+	gap     bool      // now is a gap, and the native walker is behind it
+	n       int       // frames so far, without gaps
+	stop    unwind.Stop
 	cache   [cacheSize]lookup
 }
 
@@ -60,29 +64,58 @@ func (s *Session) NewWalker() *Walker {
 // Walk appends the frames of t's stack to dst, from leaf to root, and says why
 // the stack ended.
 func (w *Walker) Walk(dst []Frame, t *loader.Thread) ([]Frame, unwind.Stop) {
+	for ok := w.Start(t); ok; ok = w.Next() {
+		dst = append(dst, w.now)
+	}
+	return dst, w.stop
+}
+
+// Start begins a walk of t's stack, at its leaf. It reports false, and Stop
+// says why, if there is no frame to begin with.
+func (w *Walker) Start(t *loader.Thread) bool {
 	w.begin(t)
+	w.n, w.gap = 0, false
 	if !w.native.Start(&t.Regs, true, w.hijacks) {
-		return dst, w.native.Stop()
+		w.stop = w.native.Stop()
+		return false
 	}
-	for n := 1; ; n++ {
-		dst = append(dst, w.frame())
-		if n >= w.s.max {
-			f := &dst[len(dst)-1]
-			return dst, unwind.Stop{Reason: unwind.FrameLimit, PC: f.PC.Addr, By: f.By}
-		}
-		if w.native.Next() {
-			continue
-		}
-		stop := w.native.Stop()
-		if stop.Reason.Complete() || stop.Reason == unwind.FrameLimit {
-			return dst, stop
-		}
-		last := w.native.Frame()
-		if !w.rescue() {
-			return dst, stop
-		}
-		dst = append(dst, Frame{Kind: Gap, PC: last.PC, SP: last.SP, Why: stop})
+	return w.arrive()
+}
+
+// Next moves on, to the caller or to the gap in front of it, or ends the walk.
+func (w *Walker) Next() bool {
+	switch {
+	case w.gap: // the rescue has found the frame behind it
+		w.gap = false
+		return w.arrive()
+	case w.n >= w.s.max:
+		w.stop = unwind.Stop{Reason: unwind.FrameLimit, PC: w.now.PC.Addr, By: w.now.By}
+		return false
+	case w.native.Next():
+		return w.arrive()
 	}
+	w.stop = w.native.Stop()
+	if w.stop.Reason.Complete() || w.stop.Reason == unwind.FrameLimit {
+		return false
+	}
+	last := w.native.Frame()
+	if !w.rescue() {
+		return false
+	}
+	w.now, w.gap = Frame{Kind: Gap, PC: last.PC, SP: last.SP, Why: w.stop}, true
+	return true
+}
+
+// Frame returns the frame that the walk is at. It is overwritten by Next.
+func (w *Walker) Frame() *Frame { return &w.now }
+
+// Stop says why Start or Next returned false.
+func (w *Walker) Stop() unwind.Stop { return w.stop }
+
+func (w *Walker) arrive() bool {
+	w.n++
+	w.now = w.frame()
+	return true
 }
 
 // begin turns to a thread.

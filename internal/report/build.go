@@ -102,44 +102,84 @@ func (b *Builder) Thread(t *loader.Thread) Thread {
 	return out
 }
 
+// A describer describes stacks on one goroutine.
+type describer struct {
+	b      *Builder
+	places map[placeKey]*Place
+	c      Counts
+	last   arch.PC // of the frame before
+}
+
+// A placeKey is what the description of a frame depends on, but for its stack
+// pointer and how it was found.
+type placeKey struct {
+	pc     arch.PC
+	kind   managed.Kind
+	method arch.Addr
+}
+
+func (b *Builder) describer() *describer {
+	return &describer{b: b, places: map[placeKey]*Place{}}
+}
+
 // Stack describes a thread and the stack that was walked of it.
 func (b *Builder) Stack(t *loader.Thread, frames []managed.Frame, stop unwind.Stop) *Thread {
-	out := b.Thread(t)
-	out.Frames = make([]Frame, len(frames))
-	c := Counts{Threads: 1, Frames: len(frames)}
+	d, out := b.describer(), b.Thread(t)
 	for i := range frames {
-		f, o := &frames[i], &out.Frames[i]
-		switch o.Kind = f.Kind.String(); f.Kind {
-		case managed.Gap:
-			c.Frames--
-			c.Gap++
-			o.Why = f.Why.Reason.String() + ": " + b.because(f.Why)
-			b.need(f.Why)
-			continue
-		case managed.Managed:
-			c.Managed++
-			b.managedFrame(o, f)
-		default:
-			b.nativeFrame(o, f)
-		}
-		o.PC, o.SP, o.By = f.PC, f.SP, f.By.String()
-		if f.By == unwind.ByDebugFrame && i > 0 {
-			b.frameInfo(frames[i-1].PC)
-		}
-		if o.Function == "" {
-			c.Unnamed++
-		}
+		out.Frames = append(out.Frames, d.frame(&frames[i]))
 	}
+	d.end(&out, stop)
+	return &out
+}
+
+// frame describes the next frame of a stack.
+func (d *describer) frame(f *managed.Frame) Frame {
+	b, last := d.b, d.last
+	d.last = f.PC
+	if f.Kind == managed.Gap {
+		d.c.Gap++
+		b.need(f.Why)
+		return Frame{Place: &Place{Kind: f.Kind.String(), Why: f.Why.Reason.String() + ": " + b.because(f.Why)}}
+	}
+	if d.c.Frames++; f.Kind == managed.Managed {
+		d.c.Managed++
+	}
+	k := placeKey{f.PC, f.Kind, f.Code.Method}
+	p := d.places[k]
+	if p == nil {
+		p = &Place{Kind: f.Kind.String()}
+		if f.Kind == managed.Managed {
+			b.managedPlace(p, f)
+		} else {
+			b.nativePlace(p, f)
+		}
+		d.places[k] = p
+	}
+	if p.lacks != nil {
+		b.unnamed(p.lacks)
+	}
+	if p.Function == "" {
+		d.c.Unnamed++
+	}
+	if f.By == unwind.ByDebugFrame {
+		b.frameInfo(last)
+	}
+	return Frame{PC: f.PC, SP: f.SP, By: f.By.String(), Place: p}
+}
+
+// end ends the stack of out.
+func (d *describer) end(out *Thread, stop unwind.Stop) {
+	b := d.b
 	out.Stop = Stop{Reason: stop.Reason.String(), PC: stop.PC, At: stop.At, Complete: stop.Reason.Complete(), Text: b.because(stop)}
-	if out.Stop.Complete {
-		c.Complete++
+	if d.c.Threads++; out.Stop.Complete {
+		d.c.Complete++
 	} else {
 		b.need(stop)
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.counts.add(c)
-	return &out
+	b.counts.add(d.c)
+	b.mu.Unlock()
+	d.c, d.last = Counts{}, arch.PC{}
 }
 
 func (c *Counts) add(d Counts) {
@@ -151,7 +191,7 @@ func (c *Counts) add(d Counts) {
 	c.Gap += d.Gap
 }
 
-func (b *Builder) nativeFrame(o *Frame, f *managed.Frame) {
+func (b *Builder) nativePlace(o *Place, f *managed.Frame) {
 	if f.Code.Kind == clr.Stub {
 		// A stub the runtime made has no symbol; what it is for is the name.
 		o.Function = f.Code.Stub.String()
@@ -168,7 +208,7 @@ func (b *Builder) nativeFrame(o *Frame, f *managed.Frame) {
 		img, n = b.syms.Native(f.PC)
 		o.Function, o.Symbol, o.Offset = n.Function, n.Symbol, n.Offset
 		if img != nil && n.Function == "" {
-			b.unnamed(img)
+			o.lacks = img
 		}
 	}
 	if img != nil {
@@ -177,7 +217,7 @@ func (b *Builder) nativeFrame(o *Frame, f *managed.Frame) {
 	}
 }
 
-func (b *Builder) managedFrame(o *Frame, f *managed.Frame) {
+func (b *Builder) managedPlace(o *Place, f *managed.Frame) {
 	o.Method = &Method{ID: f.Code.Method, Funclet: f.Code.Funclet, Code: f.Code.Kind.String(), ILOffset: -1}
 	if il, ok := f.Runtime.ILOffset(f.Code, f.PC); ok {
 		o.Method.ILOffset = int64(il)
@@ -189,7 +229,7 @@ func (b *Builder) managedFrame(o *Frame, f *managed.Frame) {
 	if f.Code.Method == 0 {
 		if img != nil {
 			o.Module = img.ID.Name
-			b.unnamed(img)
+			o.lacks = img
 		}
 		return
 	}
@@ -206,9 +246,7 @@ func (b *Builder) managedFrame(o *Frame, f *managed.Frame) {
 		if def := b.imageNamed(d.m.Module); def != nil {
 			img = def // the image that holds the name, not the one that holds the code
 		}
-		if img != nil {
-			b.unnamed(img)
-		}
+		o.lacks = img
 	}
 }
 

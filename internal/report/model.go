@@ -1,6 +1,9 @@
 package report
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
+)
 
 // A Head is what is known of a dump before a thread of it is walked.
 type Head struct {
@@ -75,12 +78,19 @@ const (
 	kindGap     = "gap"
 )
 
-// A Frame is one frame. An empty string is what is not known.
+// A Frame is one frame.
 type Frame struct {
+	PC arch.PC   // means nothing in a gap
+	SP arch.Addr // 0: not known
+	By string
+	*Place
+}
+
+// A Place is what is told of the code at a pc; never nil in a Frame. All frames
+// of a goroutine's stacks that are at the pc share it: a recursion 5,000 deep
+// has three. An empty string is what is not known.
+type Place struct {
 	Kind     string
-	PC       arch.PC   // means nothing in a gap
-	SP       arch.Addr // 0: not known
-	By       string
 	Module   string
 	Function string        // for eyes
 	Symbol   string        // native: the name that its symbol table has
@@ -88,6 +98,8 @@ type Frame struct {
 	Link     arch.LinkAddr // native, in an image: the pc as addr2line takes it
 	Method   *Method
 	Why      string // of a gap
+
+	lacks *loader.Image // which would have had a name
 }
 
 // A Method is what the runtime says of a managed frame.

@@ -33,21 +33,21 @@ func sample() (*Head, []*Thread, *Tail) {
 		{TID: 3755, Name: "main\x1b[31m", Managed: true, ManagedID: 1, Cooperative: true, Crashed: true,
 			Exception: &Exception{Type: "System.NullReferenceException", Message: "a \"quoted\" text\n", Address: 0x7f0012345678},
 			Frames: []Frame{
-				{Kind: kindNative, PC: arch.PC{Exact: true}, SP: 0x7ffd0000, By: "context"}, // called a null pointer
-				{Kind: kindNative, PC: pc(0x7f63c8aa65d8), SP: 0x7ffd0010, By: "eh_frame", Module: "libc.so.6",
-					Function: "pthread_cond_wait", Symbol: "pthread_cond_wait@@GLIBC_2.3.2", Offset: 0x1e8},
-				{Kind: kindManaged, PC: pc(0x7f634a2a205b), SP: 0x7ffd0100, By: "codes", Module: "System.Private.CoreLib.dll",
+				{PC: arch.PC{Exact: true}, SP: 0x7ffd0000, By: "context", Place: &Place{Kind: kindNative}}, // called a null pointer
+				{PC: pc(0x7f63c8aa65d8), SP: 0x7ffd0010, By: "eh_frame", Place: &Place{Kind: kindNative, Module: "libc.so.6",
+					Function: "pthread_cond_wait", Symbol: "pthread_cond_wait@@GLIBC_2.3.2", Offset: 0x1e8}},
+				{PC: pc(0x7f634a2a205b), SP: 0x7ffd0100, By: "codes", Place: &Place{Kind: kindManaged, Module: "System.Private.CoreLib.dll",
 					Function: "System.Collections.Generic.Dictionary<__Canon, System.Collections.Generic.List<int>>.TryInsert(__Canon, System.Collections.Generic.List<int>, System.Collections.Generic.InsertionBehavior)",
-					Offset:   0x3b, Method: &Method{ID: 0x7f6349001000, Token: 0x06001234, Name: "System.Collections.Generic.Dictionary`2.TryInsert", ILOffset: 0, Code: "r2r"}},
-				{Kind: kindManaged, PC: pc(0x7f634a2a3000), SP: 0x7ffd0180, By: "codes", Function: "dynamicClass.IL_STUB_PInvoke",
-					Offset: 0x80, Method: &Method{ID: 0x7f6349002000, Name: "dynamicClass.IL_STUB_PInvoke", ILOffset: -1, Code: "stub"}},
-				{Kind: kindGap, Why: "no_rule: no source knows how to leave this frame, in libgone.so (abcd)"},
-				{Kind: kindManaged, PC: pc(0x7f634a2a4000), SP: 0x7ffd0200, By: "explicit_frame", Module: "app.dll", Function: "App.Program.Main(string[])",
-					Method: &Method{ID: 0x7f6349003000, Token: 0x06000001, Name: "App.Program.Main", ILOffset: 17, Funclet: true, Code: "jit"}},
+					Offset:   0x3b, Method: &Method{ID: 0x7f6349001000, Token: 0x06001234, Name: "System.Collections.Generic.Dictionary`2.TryInsert", ILOffset: 0, Code: "r2r"}}},
+				{PC: pc(0x7f634a2a3000), SP: 0x7ffd0180, By: "codes", Place: &Place{Kind: kindManaged, Function: "dynamicClass.IL_STUB_PInvoke",
+					Offset: 0x80, Method: &Method{ID: 0x7f6349002000, Name: "dynamicClass.IL_STUB_PInvoke", ILOffset: -1, Code: "stub"}}},
+				{Place: &Place{Kind: kindGap, Why: "no_rule: no source knows how to leave this frame, in libgone.so (abcd)"}},
+				{PC: pc(0x7f634a2a4000), SP: 0x7ffd0200, By: "explicit_frame", Place: &Place{Kind: kindManaged, Module: "app.dll", Function: "App.Program.Main(string[])",
+					Method: &Method{ID: 0x7f6349003000, Token: 0x06000001, Name: "App.Program.Main", ILOffset: 17, Funclet: true, Code: "jit"}}},
 			},
 			Stop: Stop{Reason: "end_of_stack", PC: 0x7f634a2a4000, Complete: true, Text: "the unwind information marks this frame as outermost"}},
 		{TID: 3756, Managed: true, ManagedID: 2,
-			Frames: []Frame{{Kind: kindNative, PC: arch.PC{Addr: 0x7f63c9001234, Exact: true}, SP: 0x7ffd0000, By: "context", Module: "libgone.so", Link: 0x1234}},
+			Frames: []Frame{{PC: arch.PC{Addr: 0x7f63c9001234, Exact: true}, SP: 0x7ffd0000, By: "context", Place: &Place{Kind: kindNative, Module: "libgone.so", Link: 0x1234}}},
 			Stop:   Stop{Reason: "no_rule", PC: 0x7f63c9001234, Text: "no source knows how to leave this frame, in libgone.so (abcd)"}},
 		{TID: 3757, Stop: Stop{Reason: "not_started", Text: "no registers to start from"}},
 	}
@@ -291,7 +291,7 @@ func TestShorten(t *testing.T) {
 
 func TestFold(t *testing.T) {
 	frame := func(n int) Frame {
-		return Frame{Kind: kindNative, PC: arch.PC{Addr: arch.Addr(0x1000 + n)}, Function: fmt.Sprint("f", n)}
+		return Frame{PC: arch.PC{Addr: arch.Addr(0x1000 + n)}, Place: &Place{Kind: kindNative, Function: fmt.Sprint("f", n)}}
 	}
 	th := &Thread{TID: 1, Stop: Stop{Complete: true, Text: "end"}, Frames: []Frame{frame(9)}}
 	for range 1000 {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/seamwalk/seam/loader"
@@ -11,10 +12,9 @@ import (
 // time, in order. It stops at emit's first error and returns it.
 func (b *Builder) Walk(threads []*loader.Thread, n int, emit func(*Thread) error) error {
 	if n = min(n, len(threads)); n <= 1 {
-		w, buf := b.s.NewWalker(), []managed.Frame(nil)
+		w, d := b.s.NewWalker(), b.describer()
 		for _, t := range threads {
-			var out *Thread
-			if out, buf = b.walk(w, t, buf); emit != nil {
+			if out := d.walk(w, t); emit != nil {
 				if err := emit(out); err != nil {
 					return err
 				}
@@ -32,11 +32,9 @@ func (b *Builder) Walk(threads []*loader.Thread, n int, emit func(*Thread) error
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			w, buf := b.s.NewWalker(), []managed.Frame(nil)
+			w, d := b.s.NewWalker(), b.describer()
 			for i := range jobs {
-				var out *Thread
-				out, buf = b.walk(w, threads[i], buf)
-				results[i] <- out
+				results[i] <- d.walk(w, threads[i])
 			}
 		})
 	}
@@ -66,8 +64,17 @@ func (b *Builder) Walk(threads []*loader.Thread, n int, emit func(*Thread) error
 	return nil
 }
 
-// walk walks and describes one thread, with buf as scratch.
-func (b *Builder) walk(w *managed.Walker, t *loader.Thread, buf []managed.Frame) (*Thread, []managed.Frame) {
-	frames, stop := w.Walk(buf[:0], t)
-	return b.Stack(t, frames, stop), frames
+// walk walks and describes one thread.
+func (d *describer) walk(w *managed.Walker, t *loader.Thread) *Thread {
+	out := d.b.Thread(t)
+	for ok := w.Start(t); ok; ok = w.Next() {
+		if n := len(out.Frames); n == cap(out.Frames) {
+			// By twice: append grows long slices by a quarter, and touches five
+			// times the memory that a stack of 5,000 frames needs.
+			out.Frames = slices.Grow(out.Frames, max(n, 32))
+		}
+		out.Frames = append(out.Frames, d.frame(w.Frame()))
+	}
+	d.end(&out, w.Stop())
+	return &out
 }
