@@ -48,7 +48,9 @@ func Open(p *loader.Process, opt *Options) *Session {
 		uopt.CalleeSaved = p.Arch.CalleeSavedWin
 	}
 	for _, rt := range s.Runtimes {
-		uopt.Sources = append(uopt.Sources, unwind.Known{By: unwind.ByCodes, Source: rt.Source()})
+		uopt.Sources = append(uopt.Sources,
+			unwind.Known{By: unwind.ByPrologue, Source: rt.Orphans()},
+			unwind.Known{By: unwind.ByCodes, Source: rt.Source()})
 		threads, warns := rt.Threads()
 		s.Warnings = append(s.Warnings, warns...)
 		s.match(rt, threads)

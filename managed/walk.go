@@ -163,7 +163,9 @@ func (w *Walker) lookup(pc arch.Addr) *lookup {
 	l := &w.cache[(uint64(pc)^uint64(pc)>>17)%cacheSize]
 	if l.pc != pc || pc == 0 {
 		l.pc = pc
-		l.code, l.rt = w.s.Lookup(pc)
+		if l.code, l.rt = w.s.Lookup(pc); l.rt != nil {
+			l.code.Method = l.rt.MethodAt(&l.code)
+		}
 	}
 	return l
 }

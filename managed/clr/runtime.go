@@ -32,6 +32,7 @@ type Runtime struct {
 	nibbles      nibbleVersion
 	stubLast     uint64 // a code header of at most this is a stub's kind
 	names        names
+	orphans      orphanIndex
 }
 
 // descriptorSymbol is exported by every CoreCLR of .NET 9 and later: from
