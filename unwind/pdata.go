@@ -41,8 +41,8 @@ func (t *pdata) Unwind(s *Step) Outcome {
 	if fn.Begin == 0 || fn.End != 0 && rva >= uint64(fn.End) {
 		return t.leaf(s)
 	}
-	q := arch.PEQuery{Mem: t.mem, Base: t.base, Func: fn, PC: s.PC}
-	switch r := t.arch.PE.Rule(&q, &s.Rule); r.Status {
+	s.Query = arch.PEQuery{Mem: t.mem, Base: t.base, Func: fn, PC: s.PC}
+	switch r := t.arch.PE.Rule(&s.Query, &s.Rule); r.Status {
 	case arch.PEOK:
 		return UseRule
 	case arch.PEMissing:

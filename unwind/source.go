@@ -54,6 +54,10 @@ type Step struct {
 	// 0 when it is for another reason. Stepped sets it for what it forgets.
 	Holes [arch.MaxRegs]arch.Addr
 
+	// Query is for sources that ask Arch.PE: a question of their own would be
+	// allocated for every rule that is not cached.
+	Query arch.PEQuery
+
 	scratch scratch
 }
 
