@@ -30,7 +30,9 @@ func (s source) Unwind(st *unwind.Step) unwind.Outcome {
 	}
 	st.Rule = arch.Rule{}
 	switch res := st.Arch.PE.Rule(q, &st.Rule); res.Status {
-	case arch.PEMissing:
+	case arch.PEMissing, arch.PENoCode:
+		// Without its code an epilogue cannot be told from a body, and
+		// the rule of the one is wrong in the other.
 		st.Why = unwind.Stop{Reason: unwind.InfoMissing, At: res.At}
 		return unwind.Broken
 	case arch.PEBad:
