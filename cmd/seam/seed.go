@@ -123,5 +123,14 @@ func (f *seedFlags) seed(r *replayer, t *loader.Thread, given []byte) (report.Se
 	return s, nil
 }
 
-// hazards names the frames that show what is wrong.
-func (r *replayer) hazards() []report.Hazard { return nil }
+// hazards looks for broken guidelines, and words the frames that show them.
+func (r *replayer) hazards() (out []report.Hazard) {
+	for _, h := range r.d.session.Hazards(r.d.build.FrameNames) {
+		shown := report.Hazard{Hazard: h}
+		for _, f := range h.Frames {
+			shown.Shown = append(shown.Shown, fmt.Sprintf("thread %d, frame %d: %v %s", f.TID, f.Index, f.Frame.PC.Addr, f.Name))
+		}
+		out = append(out, shown)
+	}
+	return out
+}

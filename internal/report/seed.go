@@ -82,6 +82,20 @@ func (b *Builder) Seed(t *loader.Thread, a *arch.Arch, s *managed.SeedSearch) Se
 	return out
 }
 
+// FrameNames names the frames of a thread's stack, functions as their symbol
+// is called, methods by their metadata name; "" where there is no name.
+func (b *Builder) FrameNames(t *loader.Thread, frames []managed.Frame) []string {
+	named := b.Stack(t, frames, unwind.Stop{Reason: unwind.EndOfStack})
+	out := make([]string, len(frames))
+	for i := range named.Frames {
+		f := &named.Frames[i]
+		if out[i] = f.Function; f.Method != nil {
+			out[i] = f.Method.Name
+		}
+	}
+	return out
+}
+
 func seedContext(a *arch.Arch, s *managed.Seed) *SeedContext {
 	c := &SeedContext{PC: s.PC, SP: s.SP, Context: s.Context}
 	if fp, ok := s.Regs.Get(a.FP); ok {
@@ -237,6 +251,15 @@ func (b *jsonBuffer) hazard(h *Hazard) {
 	b.key("threads")
 	b.raw("[")
 	for i, tid := range h.Threads {
+		if i > 0 {
+			b.raw(", ")
+		}
+		b.buf = fmt.Append(b.buf, tid)
+	}
+	b.raw("]")
+	b.key("victims")
+	b.raw("[")
+	for i, tid := range h.Victims {
 		if i > 0 {
 			b.raw(", ")
 		}

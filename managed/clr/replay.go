@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
 )
 
 // A Replay reads what the runtime's own stack walk looks at and a physical walk
@@ -34,6 +35,7 @@ type replayLayout struct {
 	ChunkSize   int `c:"MethodDescChunk.!,24"`
 	ChunkTable  int `c:"MethodDescChunk.MethodTable,0"`
 	Extended    int `c:"StoredSigMethodDesc.ExtendedFlags,28"`
+	PInvokeSize int `c:"PInvokeMethodDesc.!,56"`
 	HdrEHInfo   int `c:"RealCodeHeader.EHInfo,8"` // right before GCInfo
 }
 
@@ -58,6 +60,7 @@ func (p *Replay) Major() int { return p.major }
 // (src/coreclr/vm/method.hpp, MethodClassification and DynamicMethodDesc).
 const (
 	methodClassMask = 7
+	methodPInvoke   = 2
 	methodDynamic   = 7
 	dynamicILStub   = 0x8000
 )
@@ -161,6 +164,8 @@ type ContextLayout struct {
 		Begin string
 		Size  int
 	}
+	// Argument is the register of a system call's first argument on Linux.
+	Argument string
 }
 
 // contextLayouts is layouts/contexts.json: what callbacks of the versions
@@ -209,6 +214,54 @@ func (p *Replay) AfterSyscall(pc arch.Addr) bool {
 		}
 	}
 	return false
+}
+
+// SyscallArgument returns the first argument of the system call that regs are
+// of, 0 if it is not known: for futex, the word that is waited for.
+func (p *Replay) SyscallArgument(regs *arch.Regs) arch.Addr {
+	l, _ := p.Context()
+	for i, name := range p.r.arch.Names {
+		if name == l.Argument {
+			v, _ := regs.Get(arch.Reg(i))
+			return arch.Addr(v)
+		}
+	}
+	return 0
+}
+
+// Suspender returns the Thread that suspends the runtime, for a collection or
+// for a profiler, 0 if none does, and the variable that holds it
+// (ThreadSuspend::g_pSuspensionThread).
+func (p *Replay) Suspender() (at, thread arch.Addr) {
+	at, ok := p.r.data.pointer("GCThread")
+	if !ok {
+		return 0, 0
+	}
+	v, _ := p.r.word(at)
+	return at, arch.Addr(v)
+}
+
+// PInvokeImage returns the image of the native function that the P/Invoke of an
+// InlinedCallFrame calls, nil if that is not known: one of the pointers in its
+// PInvokeMethodDesc leads there.
+func (p *Replay) PInvokeImage(f Frame) *loader.Image {
+	v, ok := p.r.word(field(f.Addr, p.frames.Datum))
+	if !ok || v == 0 || v&inlinedMarkers != 0 {
+		return nil
+	}
+	md := arch.Addr(v)
+	flags, ok := p.r.u16(field(md, p.layout.MethodFlags))
+	if !ok || flags&methodClassMask != methodPInvoke {
+		return nil
+	}
+	for off := p.layout.MethodSize; off+8 <= p.layout.PInvokeSize; off += 8 {
+		if v, ok := p.r.word(field(md, off)); ok && v != 0 {
+			if img := p.r.proc.ImageAt(arch.Addr(v)); img != nil && img != p.r.Image && img.Format == p.r.Image.Format {
+				return img
+			}
+		}
+	}
+	return nil
 }
 
 // forbidSuspendBack is how far before Thread's link the count of its
