@@ -58,6 +58,7 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 	if len(p.Threads) == 0 {
 		p.warn("no_threads", int64(h.phoff), "the core has no NT_PRSTATUS note: it tells of no thread")
 	}
+	p.core.auxv = c.notes.auxv
 	c.images()
 	if opt.Track {
 		// Not before: what opening learns of the images a trimmed core tells in

@@ -14,6 +14,7 @@ import (
 // Types of notes in a core (include/uapi/linux/elf.h).
 const (
 	ntPRStatus = 1
+	ntFPRegs   = 2
 	ntPRPSInfo = 3
 	ntAuxv     = 6
 	ntSigInfo  = 0x53494749
@@ -23,12 +24,14 @@ const (
 
 // Types of entries in the auxiliary vector (include/uapi/linux/auxvec.h).
 const (
-	atPhdr    = 3
-	atPhnum   = 5
-	atBase    = 7
-	atEntry   = 9
-	atExecFn  = 31
-	atSysInfo = 33 // AT_SYSINFO_EHDR: where the vDSO lies
+	atPhdr     = 3
+	atPhnum    = 5
+	atBase     = 7
+	atEntry    = 9
+	atPlatform = 15
+	atRandom   = 25
+	atExecFn   = 31
+	atSysInfo  = 33 // AT_SYSINFO_EHDR: where the vDSO lies
 )
 
 // prStatusTLS says where NT_PRSTATUS has the thread pointer, by the size of

@@ -11,14 +11,20 @@ import (
 // pageSize is the granularity of what a trimmed dump keeps.
 const pageSize = 4096
 
-// A pageSet remembers pages that were read. A walk reads the same few pages
-// over and over, so a small table of pages already seen keeps most calls away
-// from the lock.
+// A pageSet remembers pages that were read, and which words of them. A walk
+// reads the same few pages over and over, so a small table of pages already
+// seen keeps most calls away from the lock.
 type pageSet struct {
-	seen  [1024]atomic.Uint64 // page number + 1
+	seen  [1024]atomic.Pointer[readPage]
 	mu    sync.Mutex
-	pages map[uint64]struct{}
+	pages map[uint64]*readPage
 	link  map[linkKey][]byte
+}
+
+// A readPage has a bit for each word of a page that was read.
+type readPage struct {
+	number uint64
+	words  [pageSize / 8 / 64]atomic.Uint64
 }
 
 // A linkKey is a read of an image's link-time bytes, which are no memory of
@@ -38,23 +44,51 @@ func (s *pageSet) linkTime(m *Image, a arch.Addr, b []byte) {
 	}
 }
 
-func newPageSet() *pageSet { return &pageSet{pages: map[uint64]struct{}{}, link: map[linkKey][]byte{}} }
+func newPageSet() *pageSet {
+	return &pageSet{pages: map[uint64]*readPage{}, link: map[linkKey][]byte{}}
+}
 
-// add remembers the pages of the n bytes at a.
+// page returns a page of the set, which add puts there.
+func (s *pageSet) page(number uint64, add bool) *readPage {
+	slot := &s.seen[number%uint64(len(s.seen))]
+	if p := slot.Load(); p != nil && p.number == number {
+		return p
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.pages[number]
+	if p == nil {
+		if !add {
+			return nil
+		}
+		p = &readPage{number: number}
+		s.pages[number] = p
+	}
+	slot.Store(p)
+	return p
+}
+
+// add remembers the n bytes at a.
 func (s *pageSet) add(a arch.Addr, n int) {
 	if n <= 0 {
 		return
 	}
-	for p, last := uint64(a)/pageSize, (uint64(a)+uint64(n)-1)/pageSize; p <= last; p++ {
-		slot := &s.seen[p%uint64(len(s.seen))]
-		if slot.Load() == p+1 {
-			continue
+	for w, last := uint64(a)/8, (uint64(a)+uint64(n)-1)/8; w <= last; {
+		p := s.page(w/(pageSize/8), true)
+		for end := (p.number + 1) * (pageSize / 8); w < end && w <= last; w++ {
+			bits, bit := &p.words[w%(pageSize/8)/64], uint64(1)<<(w%64)
+			if bits.Load()&bit == 0 {
+				bits.Or(bit)
+			}
 		}
-		s.mu.Lock()
-		s.pages[p] = struct{}{}
-		s.mu.Unlock()
-		slot.Store(p + 1)
 	}
+}
+
+// has reports whether the word that a lies in was read.
+func (s *pageSet) has(a arch.Addr) bool {
+	p := s.page(uint64(a)/pageSize, false)
+	w := uint64(a) % pageSize / 8
+	return p != nil && p.words[w/64].Load()>>(w%64)&1 != 0
 }
 
 // spans returns the pages as runs, in order.

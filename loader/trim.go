@@ -31,13 +31,16 @@ type TrimStats struct {
 type coreFile struct {
 	machine elf.Machine
 	notes   [][]byte // the PT_NOTE segments
+	auxv    map[uint64]uint64
 }
 
 // WriteTrimmed writes an ELF core that holds just the pages that were read so
 // far (so the process must have been opened with Options.Track), whether they
 // came from the dump or from image files, and all notes, so that opening it
-// with no files gives the same answers. Only the command line in NT_PRPSINFO is
-// left out: people attach such cores to bug reports.
+// with no files gives the same answers. People attach such cores to bug reports,
+// so what the process was started with is left out: the command line in
+// NT_PRPSINFO, and the texts of its arguments and environment wherever they
+// lie in those pages, as far as nothing read them.
 func (p *Process) WriteTrimmed(w io.Writer, keep Kept) (TrimStats, error) {
 	if p.core == nil {
 		return TrimStats{}, errors.New("only an ELF core can be trimmed")
@@ -127,7 +130,8 @@ func (t *trimmer) makeNotes() {
 		eachNote(seg, 0, func(n note) bool {
 			desc := n.desc
 			switch {
-			case n.name == seamNote:
+			case n.name == seamNote, n.name == "LINUX" && n.typ != ntARMTLS, n.name == "CORE" && n.typ == ntFPRegs:
+				// Vector registers have pieces of texts that were copied.
 				return true
 			case n.name == "CORE" && n.typ == ntPRPSInfo && len(desc) > 56:
 				desc = slices.Clone(desc)
@@ -263,17 +267,10 @@ func (t *trimmer) write(w io.Writer) (int64, error) {
 			return 0, err
 		}
 	}
+	start := newPrivate(t.m, t.p.core.auxv)
 	for _, r := range t.runs {
-		for a := r.Lo; a < r.Hi; {
-			b := t.m.piece(a)
-			b = b[:min(uint64(len(b)), uint64(r.Hi-a))]
-			if len(b) == 0 {
-				return 0, errors.New("memory changed while it was written")
-			}
-			if _, err := w.Write(b); err != nil {
-				return 0, err
-			}
-			a += arch.Addr(len(b))
+		if _, err := w.Write(start.clean(r)); err != nil {
+			return 0, err
 		}
 	}
 	return int64(at), nil

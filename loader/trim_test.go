@@ -113,9 +113,12 @@ func TestTrimCorpus(t *testing.T) {
 			}
 		}
 		for _, s := range p.Memory.Touched() {
-			for a := s.Lo; a < s.Hi; a += pageSize {
-				if w := p.Memory.View(a, pageSize); !bytes.Equal(w, q.Memory.View(a, pageSize)) {
-					t.Fatalf("%s: another page at %v", name, a)
+			for a := s.Lo; a < s.Hi; a += 8 {
+				if !p.Memory.track.has(a) {
+					continue
+				}
+				if w := p.Memory.View(a, 8); !bytes.Equal(w, q.Memory.View(a, 8)) {
+					t.Fatalf("%s: another word at %v", name, a)
 				}
 			}
 		}
