@@ -30,7 +30,7 @@ func ExampleOpen() {
 	fmt.Println("its code:", why, "for", in.ID.Name)
 	// Output:
 	// elf-core linux amd64 18 threads, 44 images
-	// libcoreclr.so 79945f51fb2612f13b7667a10a8fd29122664791 dump
+	// libcoreclr.so 79945f51fb2612f13b7667a10a8fd29122664791 none
 	// word at sp: true
 	// its code: image file not found for libcoreclr.so
 }

@@ -68,6 +68,9 @@ func newPrivate(m *Memory, auxv map[uint64]uint64) *private {
 		if _, value, ok := bytes.Cut(text, []byte{'='}); ok {
 			p.add(value)
 		}
+		// The links of glibc's lists overwrite the first words of what is freed.
+		p.add(text[min(8, len(text)):])
+		p.add(text[min(16, len(text)):])
 	}
 	return p
 }
