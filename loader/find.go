@@ -3,6 +3,7 @@ package loader
 import (
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,21 @@ import (
 // maxWalk bounds how many entries of a tree are looked at when a file does not
 // lie where its identity says.
 const maxWalk = 200_000
+
+// A lazyFinder finds files one by one. Most searches end with the first, which
+// is the right one; asking every place would be most of the system calls of a
+// short run.
+type lazyFinder interface {
+	each(id ImageID, path string) iter.Seq[string]
+}
+
+// each yields the candidates that f finds, looking for each when it is its turn.
+func each(f Finder, id ImageID, path string) iter.Seq[string] {
+	if l, ok := f.(lazyFinder); ok {
+		return l.each(id, path)
+	}
+	return slices.Values(f.Find(id, path))
+}
 
 type finders []Finder
 
@@ -27,12 +43,18 @@ func MultiFinder(fs ...Finder) Finder {
 	return out
 }
 
-func (f finders) Find(id ImageID, path string) []string {
-	var out []string
-	for _, g := range f {
-		out = append(out, g.Find(id, path)...)
+func (f finders) Find(id ImageID, path string) []string { return slices.Collect(f.each(id, path)) }
+
+func (f finders) each(id ImageID, path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, g := range f {
+			for p := range each(g, id, path) {
+				if !yield(p) {
+					return
+				}
+			}
+		}
 	}
-	return out
 }
 
 type pathFinder struct{}
@@ -69,58 +91,102 @@ func (d besideFinder) Find(id ImageID, path string) []string {
 // size>/<name>), either of them under "elf" or "pe", the dump's own paths below
 // the folder, or a plain tree of files, which is walked once when nothing lies
 // where its identity says.
-func DirFinder(dir string) Finder { return &dirFinder{dir: dir} }
+func DirFinder(dir string) Finder {
+	return &dirFinder{dir: dir, roots: sync.OnceValue(func() []root {
+		var out []root
+		for _, d := range []string{dir, filepath.Join(dir, "elf"), filepath.Join(dir, "pe")} {
+			if isDir(d) {
+				out = append(out, root{d, isDir(filepath.Join(d, ".build-id"))})
+			}
+		}
+		return out
+	})}
+}
 
 type dirFinder struct {
-	dir  string
-	once sync.Once
-	tree map[string][]string // path by name, in lower case
+	dir   string
+	roots func() []root
+	once  sync.Once
+	tree  map[string][]string // path by name, in lower case
+}
+
+// A root is a folder that identities are looked for in.
+type root struct {
+	dir     string
+	buildID bool // it has a folder .build-id
 }
 
 func (d *dirFinder) Find(id ImageID, path string) []string {
-	var out []string
-	for _, root := range []string{d.dir, filepath.Join(d.dir, "elf"), filepath.Join(d.dir, "pe")} {
-		for _, n := range names(id, path) {
-			if b := id.BuildID; b != "" {
-				out = append(out, existing(filepath.Join(root, b, n))...)
+	return slices.Collect(d.each(id, path))
+}
+
+func (d *dirFinder) each(id ImageID, path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var seen []string
+		// take yields files that were not yielded yet, and reports whether
+		// the search goes on.
+		take := func(files []string) bool {
+			for _, p := range files {
+				if slices.Contains(seen, p) {
+					continue
+				}
+				if seen = append(seen, p); !yield(p) {
+					return false
+				}
 			}
-			if id.Timestamp != 0 || id.Size != 0 {
-				// Symbol servers spell the size in lower case, and some trees
-				// the timestamp too.
-				for _, key := range []string{fmt.Sprintf("%08X%x", id.Timestamp, id.Size), fmt.Sprintf("%08x%x", id.Timestamp, id.Size)} {
-					out = append(out, existing(filepath.Join(root, n, key, n))...)
+			return true
+		}
+		for _, where := range []func(*root, ImageID, string) []string{(*root).exact, (*root).byBuildID} {
+			for i := range d.roots() {
+				if !take(where(&d.roots()[i], id, path)) {
+					return
 				}
 			}
 		}
-		if b := id.BuildID; len(b) > 2 {
-			stem := filepath.Join(root, ".build-id", b[:2], b[2:])
-			out = append(out, existing(stem)...)
-			out = append(out, existing(stem+".debug")...)
-			out = append(out, only(filepath.Join(root, b))...) // under another name
+		if len(seen) > 0 {
+			return
+		}
+		if path != "" && !take(existing(filepath.Join(d.dir, filepath.FromSlash(filepath.Clean("/"+path))))) {
+			return
+		}
+		d.once.Do(d.walk)
+		for _, n := range names(id, path) {
+			if !take(d.tree[strings.ToLower(n)]) {
+				return
+			}
 		}
 	}
-	if len(out) > 0 {
-		return unique(out)
-	}
-	if path != "" {
-		out = existing(filepath.Join(d.dir, filepath.FromSlash(filepath.Clean("/"+path))))
-	}
-	d.once.Do(d.walk)
+}
+
+// exact returns the files of the name and identity.
+func (r *root) exact(id ImageID, path string) (out []string) {
 	for _, n := range names(id, path) {
-		out = append(out, d.tree[strings.ToLower(n)]...)
+		if b := id.BuildID; b != "" {
+			out = append(out, existing(filepath.Join(r.dir, b, n))...)
+		}
+		if id.Timestamp != 0 || id.Size != 0 {
+			// Symbol servers spell the size in lower case, and some trees
+			// the timestamp too.
+			upper, lower := fmt.Sprintf("%08X%x", id.Timestamp, id.Size), fmt.Sprintf("%08x%x", id.Timestamp, id.Size)
+			if out = append(out, existing(filepath.Join(r.dir, n, upper, n))...); upper != lower {
+				out = append(out, existing(filepath.Join(r.dir, n, lower, n))...)
+			}
+		}
 	}
 	return out
 }
 
-// unique returns list without what it has twice, in its order.
-func unique(list []string) []string {
-	var out []string
-	for _, p := range list {
-		if !slices.Contains(out, p) {
-			out = append(out, p)
-		}
+// byBuildID returns the files of a build-id, whatever their name.
+func (r *root) byBuildID(id ImageID, _ string) (out []string) {
+	b := id.BuildID
+	if len(b) <= 2 {
+		return nil
 	}
-	return out
+	if r.buildID {
+		stem := filepath.Join(r.dir, ".build-id", b[:2], b[2:])
+		out = append(existing(stem), existing(stem+".debug")...)
+	}
+	return append(out, only(filepath.Join(r.dir, b))...)
 }
 
 // walk lists the files of the tree by name. Symbolic links are not followed
@@ -157,6 +223,11 @@ func names(id ImageID, path string) []string {
 		out = append(out, n)
 	}
 	return out
+}
+
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
 }
 
 // existing returns path if a file is there.

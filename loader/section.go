@@ -125,7 +125,7 @@ func (s *source) debug() *debugFile {
 		if link == "" {
 			link = s.id.Name + ".debug"
 		}
-		for _, path := range s.find.Find(ImageID{Name: baseName(link), BuildID: id}, "") {
+		for path := range each(s.find, ImageID{Name: baseName(link), BuildID: id}, "") {
 			if path == s.file {
 				continue
 			}

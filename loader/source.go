@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -48,7 +49,7 @@ func (s *source) open() []byte {
 		if s.find == nil {
 			return
 		}
-		if s.choose(s.find.Find(s.id, s.path)) {
+		if s.choose(each(s.find, s.id, s.path)) {
 			s.state = Present
 		} else if s.refused != "" {
 			s.state = ImageDiffers
@@ -70,10 +71,10 @@ const maxCandidates = 32
 
 // choose takes the first file whose identity is known to be right, else the
 // best of those that agree with all that the dump holds.
-func (s *source) choose(paths []string) bool {
+func (s *source) choose(paths iter.Seq[string]) bool {
 	var fit []candidate
 	var bytes [][]byte
-	for _, path := range paths {
+	for path := range paths {
 		c, ok := mapCandidate(path)
 		if !ok {
 			continue
