@@ -104,8 +104,8 @@ func advise(path string, err error) error {
 // debugFolders is where distributions put separate debug files.
 var debugFolders = symbolize.DebugFolders{"/usr/lib/debug"}
 
-// finders returns who looks for the image files of the dump at path, and for
-// their debug files.
+// finders returns who looks for the image files of the dump at path and the
+// debug files among them, and who looks for debug files elsewhere.
 func (f *shared) finders(path string) (find, debug loader.Finder, err error) {
 	var dirs []loader.Finder
 	nowhere := false
@@ -120,8 +120,7 @@ func (f *shared) finders(path string) (find, debug loader.Finder, err error) {
 		dirs = append(dirs, loader.DirFinder(dir))
 	}
 	if nowhere {
-		find = loader.MultiFinder(dirs...)
-		return find, find, nil
+		return loader.MultiFinder(dirs...), nil, nil
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("SEAM_IMAGES")) {
 		if dir != "" {
@@ -132,8 +131,7 @@ func (f *shared) finders(path string) (find, debug loader.Finder, err error) {
 		dirs = append(dirs, loader.BesideFinder(path))
 	}
 	dirs = append(dirs, loader.PathFinder())
-	find = loader.MultiFinder(dirs...)
-	return find, loader.MultiFinder(find, debugFolders), nil
+	return loader.MultiFinder(dirs...), debugFolders, nil
 }
 
 // selectThreads returns the threads that --thread asks for, in the order of the dump.

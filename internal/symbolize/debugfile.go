@@ -12,9 +12,10 @@ import (
 // openDebugFile takes the symbols of a separate debug file: what a
 // distribution's -dbg package holds, or the .dbg file beside a library. Its
 // build id must be the image's: a debug file of another build would give wrong
-// names and no error.
+// names and no error. Where the loader has found the symbol table, in the image
+// or in a debug file among the images, there is none with more.
 func openDebugFile(s *Symbolizer, img *loader.Image) *table {
-	if s.opt.Find == nil || len(img.ID.BuildID) < 4 {
+	if s.opt.Find == nil || len(img.ID.BuildID) < 4 || img.Section(".symtab") != nil {
 		return nil
 	}
 	id := img.ID
@@ -50,8 +51,8 @@ func readDebugFile(path string, img *loader.Image) *table {
 }
 
 // DebugFolders finds separate debug files where distributions and gdb put them
-// (gdb manual, section 18.3): by build id under each folder, or by the image's
-// path under it.
+// (gdb manual, section 18.3): by build id under each folder, by the image's
+// path under it, or beside the image.
 type DebugFolders []string
 
 // Find returns the candidates for id, of an image or debug file at path.
@@ -66,7 +67,7 @@ func (d DebugFolders) Find(id loader.ImageID, path string) (paths []string) {
 		}
 	}
 	if path != "" {
-		paths = append(paths, filepath.Join(filepath.Dir(path), ".debug", id.Name))
+		paths = append(paths, path, filepath.Join(filepath.Dir(path), ".debug", id.Name))
 	}
 	return paths
 }

@@ -185,14 +185,14 @@ func (t *table) better(a, b entry) bool {
 	if a.rank != b.rank {
 		return a.rank < b.rank
 	}
-	x, y := t.name(a), t.name(b)
+	x, y := t.bytes(a), t.bytes(b)
 	if c := cmp.Compare(underscores(x), underscores(y)); c != 0 {
 		return c < 0
 	}
 	return len(x) < len(y)
 }
 
-func underscores(s string) (n int) {
+func underscores(s []byte) (n int) {
 	for n < len(s) && s[n] == '_' {
 		n++
 	}
@@ -221,12 +221,21 @@ func (t *table) name(e entry) string {
 	if t.plain != nil {
 		return t.plain[e.name]
 	}
+	return string(t.bytes(e)) + t.suffix
+}
+
+// bytes returns the name as the string table has it, which is not copied: two
+// names are compared for each of libc's aliases.
+func (t *table) bytes(e entry) []byte {
+	if t.plain != nil {
+		return []byte(t.plain[e.name])
+	}
 	b := t.names[e.name:]
 	b = b[:min(len(b), maxName)]
 	if n := bytes.IndexByte(b, 0); n >= 0 {
 		b = b[:n]
 	}
-	return string(b) + t.suffix
+	return b
 }
 
 func le16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }

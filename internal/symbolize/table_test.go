@@ -270,7 +270,7 @@ func FuzzUnpackXZ(f *testing.F) {
 func TestDebugFolders(t *testing.T) {
 	d := DebugFolders{"/usr/lib/debug"}
 	got := d.Find(loader.ImageID{Name: "libc.so.debug", BuildID: "93ac61"}, "/lib/libc.so.debug")
-	want := []string{"/usr/lib/debug/.build-id/93/ac61.debug", "/usr/lib/debug/lib/libc.so.debug", "/lib/.debug/libc.so.debug"}
+	want := []string{"/usr/lib/debug/.build-id/93/ac61.debug", "/usr/lib/debug/lib/libc.so.debug", "/lib/libc.so.debug", "/lib/.debug/libc.so.debug"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
