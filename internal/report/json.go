@@ -26,9 +26,14 @@ type jsonOutput struct {
 	w       io.Writer
 	b       jsonBuffer
 	threads int
+	// places are what place wrote: the same few hundred bytes for most of the
+	// frames of a deep stack.
+	places map[*Place][]byte
 }
 
-func newJSON(w io.Writer, _ Style) Output { return &jsonOutput{w: w} }
+func newJSON(w io.Writer, _ Style) Output {
+	return &jsonOutput{w: w, places: map[*Place][]byte{}}
+}
 
 func (o *jsonOutput) flush() error {
 	_, err := o.w.Write(o.b.buf)
@@ -56,7 +61,15 @@ func (o *jsonOutput) Thread(t *Thread) error {
 			b.raw(",")
 		}
 		b.raw("\n    {")
-		b.frame(&t.Frames[i])
+		f := &t.Frames[i]
+		b.frame(f)
+		if known, ok := o.places[f.Place]; ok {
+			b.buf = append(b.buf, known...)
+		} else {
+			begin := len(b.buf)
+			b.place(f.Place)
+			o.places[f.Place] = bytes.Clone(b.buf[begin:])
+		}
 		b.raw("}")
 		if len(b.buf) > chunk {
 			if err := o.flush(); err != nil {
@@ -160,13 +173,19 @@ func (b *jsonBuffer) thread(t *Thread) {
 	}
 }
 
+// frame writes the fields of a frame in front of those of its place.
 func (b *jsonBuffer) frame(f *Frame) {
-	gap, named := f.Kind == kindGap, f.Function != ""
+	gap := f.Kind == kindGap
 	b.str("kind", f.Kind)
 	b.addrIf("pc", uint64(f.PC.Addr), !gap)
 	b.addr("sp", uint64(f.SP))
 	b.boolean("exact", f.PC.Exact && !gap)
 	b.str("by", f.By)
+}
+
+// place writes the fields of a frame that depend on its pc alone.
+func (b *jsonBuffer) place(f *Place) {
+	named := f.Function != ""
 	b.str("module", f.Module)
 	b.str("function", f.Function)
 	b.str("symbol", f.Symbol)

@@ -28,13 +28,24 @@ const (
 )
 
 func (p *page) paint(c color, s string) {
-	if !p.style.Color || c == plain || s == "" {
+	if s != "" {
+		p.on(c)
 		p.buf = append(p.buf, s...)
-		return
+		p.off(c)
 	}
-	p.buf = append(p.buf, c...)
-	p.buf = append(p.buf, s...)
-	p.buf = append(p.buf, reset...)
+}
+
+// on and off stand around what is in a color.
+func (p *page) on(c color) {
+	if p.style.Color {
+		p.buf = append(p.buf, c...)
+	}
+}
+
+func (p *page) off(c color) {
+	if p.style.Color && c != plain {
+		p.buf = append(p.buf, reset...)
+	}
 }
 
 func (p *page) line(c color, s string) {

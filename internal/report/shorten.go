@@ -88,6 +88,9 @@ func lastTwo(s string) string {
 
 // cut leaves the two ends of s, n characters in all. The end tells more.
 func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
 	r := []rune(s)
 	if len(r) <= n {
 		return s

@@ -12,7 +12,6 @@ import (
 type textOutput struct {
 	w io.Writer
 	page
-	head []byte // of the frame under way
 }
 
 func newText(w io.Writer, style Style) Output {
@@ -113,9 +112,11 @@ func (o *textOutput) frame(f *Frame, n, digits, width int) {
 		o.line(yellow, fmt.Sprintf("  %*s  -- frames may be missing here: %s", digits, "", clean(why)))
 		return
 	}
-	b := o.head[:0]
-	b = append(b, "  "...)
-	b = appendPadded(b, strconv.Itoa(n), -digits)
+	o.on(dim)
+	begin := len(o.buf)
+	var number [20]byte
+	b := append(o.buf, "  "...)
+	b = appendPadded(b, string(strconv.AppendInt(number[:0], int64(n), 10)), -digits)
 	b = appendAddr(append(b, "  "...), f.PC.Addr)
 	if o.style.Verbose {
 		b = append(b, "  "...)
@@ -131,42 +132,46 @@ func (o *textOutput) frame(f *Frame, n, digits, width int) {
 		module = "-"
 	}
 	b = append(b, "  "...)
-	used := len(b) + width + 2
-	b = append(appendPadded(b, cut(clean(module), width), width), "  "...)
-	o.head = b
-	room := 0
-	if o.style.Width > 0 {
-		room = max(o.style.Width-used, minName)
-	}
+	used := len(b) - begin + width + 2
+	o.buf = append(appendPadded(b, cut(clean(module), width), width), "  "...)
+	o.off(dim)
 	color := plain
 	if f.Kind == kindManaged {
 		color = green
 	}
-	o.paint(dim, string(b))
-	o.paint(color, shorten(clean(f.Function), f.suffix(), room))
+	o.on(color)
+	if o.style.Width > 0 {
+		o.buf = append(o.buf, shorten(clean(f.Function), f.suffix(), max(o.style.Width-used, minName))...)
+	} else {
+		o.buf = f.appendSuffix(append(o.buf, clean(f.Function)...))
+	}
+	o.off(color)
 	o.buf = append(o.buf, '\n')
 }
 
 // suffix is what follows a function's name: the offset in it; for code without
 // a name its link address, which addr2line and disassemblers take, or what a
 // debugger of the runtime takes.
-func (f *Frame) suffix() string {
+func (f *Frame) suffix() string { return string(f.appendSuffix(nil)) }
+
+func (f *Frame) appendSuffix(b []byte) []byte {
 	switch {
 	case f.Function == "" && f.Link != 0:
-		return "? [0x" + strconv.FormatUint(uint64(f.Link), 16) + "]"
+		b = strconv.AppendUint(append(b, "? [0x"...), uint64(f.Link), 16)
+		return append(b, ']')
 	case f.Function == "" && f.Method != nil && f.Method.ID != 0:
-		return "? [MethodDesc 0x" + strconv.FormatUint(uint64(f.Method.ID), 16) + "]"
+		b = strconv.AppendUint(append(b, "? [MethodDesc 0x"...), uint64(f.Method.ID), 16)
+		return append(b, ']')
 	case f.Function == "":
-		return "?"
+		return append(b, '?')
 	}
-	s := ""
 	if f.Offset != 0 {
-		s = "+0x" + strconv.FormatUint(f.Offset, 16)
+		b = strconv.AppendUint(append(b, "+0x"...), f.Offset, 16)
 	}
 	if m := f.Method; m != nil && m.Funclet {
-		s += " (handler)"
+		b = append(b, " (handler)"...)
 	}
-	return s
+	return b
 }
 
 func (s *Stop) sentence() string {
