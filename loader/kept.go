@@ -65,6 +65,10 @@ func (m *Image) KeptSymbols() []Symbol {
 	return m.kept.symbols
 }
 
+// CutWithFile reports whether the core was trimmed, with the image's file at
+// hand: then it has what the file gave, and looking for it again is of no use.
+func (m *Image) CutWithFile() bool { return m.kept != nil && m.kept.state == Present }
+
 func (k *keptImage) section(name string) ([]byte, bool) {
 	if k == nil {
 		return nil, false
@@ -187,11 +191,11 @@ func putImage(m *Image) []byte {
 		b = le.AppendUint64(b, v)
 	}
 	state := ImageNotFound
-	switch {
-	case m.src != nil && m.src.opened.Load():
+	if m.src != nil && m.src.opened.Load() {
 		state = m.src.state
-	case m.kept != nil:
-		state = m.kept.state
+	}
+	if m.kept != nil && state != Present {
+		state = m.kept.state // the whole core's
 	}
 	flags := uint32(state) << 8
 	if m.Flat {

@@ -374,15 +374,13 @@ func (b *Builder) Sections() map[*loader.Image]map[string][]byte {
 }
 
 // lacksFile reports whether a file could exist that would tell more of the
-// image, and none was found. A trimmed dump has all the names that the whole one
-// gave, and knows which files that one lacked; asking for others would send the
-// user on a useless search.
-func (b *Builder) lacksFile(img *loader.Image, m *Missing) bool {
+// image, and none was found. A trimmed dump knows which files it was cut with;
+// asking for them would send the user on a useless search.
+func lacksFile(img *loader.Image) bool {
 	if strings.HasPrefix(img.ID.Name, "[") { // [vdso]: the kernel made it
 		return false
 	}
-	trimmed := slices.ContainsFunc(b.s.Process.Images, func(m *loader.Image) bool { return m.KeptSymbols() != nil })
-	if trimmed && m.Stops == 0 {
+	if img.CutWithFile() {
 		return false
 	}
 	path, _, _ := img.File()
@@ -400,7 +398,7 @@ func (b *Builder) Tail() *Tail {
 		}
 	}
 	for img, m := range b.needs {
-		if b.lacksFile(img, m) {
+		if lacksFile(img) {
 			t.Missing = append(t.Missing, *m)
 		}
 	}

@@ -6,13 +6,14 @@ import (
 )
 
 // openKept takes the symbols that a trimmed dump carries: those that the dump
-// it was cut from needed, so that there is nothing to look for elsewhere.
+// it was cut from needed. If that had the image's file, there is nothing to look
+// for elsewhere.
 func openKept(_ *Symbolizer, img *loader.Image) *table {
 	kept := img.KeptSymbols()
 	if kept == nil {
 		return nil
 	}
-	t := &table{final: true, plain: make([]string, 0, len(kept))}
+	t := &table{final: img.CutWithFile(), plain: make([]string, 0, len(kept))}
 	for _, y := range kept {
 		if y.At+arch.LinkAddr(y.Size) < y.At {
 			continue

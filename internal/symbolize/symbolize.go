@@ -18,11 +18,11 @@ type source struct {
 }
 
 // sources lists the ways to names in the order of asking. What a trimmed dump
-// kept comes first and is final: the files that it was cut with may not be
-// there, or be others. Entries of the procedure linkage table come before
-// symbols because _init, which has no size and lies in front of them, would
-// reach over them. A separate debug file comes last because it is the only
-// one that costs a search in folders.
+// kept comes first, and is final where the dump was cut with the image's file,
+// which may not be there now, or be another. Entries of the procedure linkage
+// table come before symbols because _init, which has no size and lies in front
+// of them, would reach over them. A separate debug file comes last because it is
+// the only one that costs a search in folders.
 var sources = []source{
 	{"kept", openKept},
 	{"plt", openPLT},
