@@ -142,7 +142,9 @@ var contractRows = []struct {
 	{46, callbacks, "exc-levels@018/018-ExceptionUnwindFunctionEnter/unseeded", "", CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX},
 	{47, callbacks, "exc-throw-in-catch@012/012-ExceptionUnwindFunctionEnter/seeded", "Thrower ThrowInCatch <Define>b__66_5" + baseExc, S_OK},
 	{52, callbacks, "exc-fault-null@000/000-ExceptionThrown/unseeded", "Deref <Define>b__66_11" + baseExc, S_OK},
-	{54, callbacks, "exc-fault-null@000/000-ExceptionThrown/seeded", "Deref <Define>b__66_11" + baseExc, S_OK},
+	{50, scenarios, "t3836/context", "SpinLoop <Define>b__9_66" + baseMain, S_OK},
+	{53, scenarios, "inlined/context", "Park InlineOuter <Define>b__9_57" + baseMain, S_OK},
+	{54, callbacks, "alloc-object@003/003-ObjectAllocated/seeded", "Ctor <Define>b__66_28" + baseExc, S_OK},
 	{62, seeds, "seeds-coop-shared-generic/seeded", "SeedCoop Run <Seeds>b__88_14" + base, S_OK},
 	{67, slow, "elt-calls@000/000-FunctionEnter3WithInfo/unseeded", "", E_FAIL},
 	{68, callbacks, "exc-levels@018/018-ExceptionUnwindFunctionEnter/seeded", "Thrower Thrower LevelC LevelB LevelA <Define>b__66_1" + baseExc, S_OK},
@@ -154,6 +156,7 @@ var contractRows = []struct {
 	{74, fast, "elt-calls@000/000-FunctionEnter3/unseeded", "", E_FAIL},
 	{74, fast, "elt-calls@000/000-FunctionEnter3/seeded", "A <Define>b__66_30" + baseElt, S_OK},
 	{75, fast, "elt-reverse@001/001-FunctionEnter3/unseeded", "<Define>b__66_33" + baseElt, S_OK},
+	{79, callbacks, "exc-cctor@000/000-InBody-coop/seeded", "Make cctor 0 InitClassSlow GetNonGCStaticBaseSlow TouchCctor <PrepareFresh>b__2 <Define>b__66_22" + baseExc, S_OK},
 	{81, scenarios, "first-chance/context", "Park FirstChance <Define>b__9_17" + baseMain, S_OK},
 }
 
@@ -314,6 +317,24 @@ func TestContractRowsWithoutWalk(t *testing.T) {
 		first = false
 		return S_OK
 	})
+	// Row 65: a debugger's filter context is where a walk without a seed begins.
+	filtered := good
+	filtered.Context, filtered.FilterContext = nil, good.Context
+	want, _ := names(n, good, 0)
+	if got, hr := names(n, filtered, 0); got != want || hr != S_OK {
+		t.Errorf("65: %q, %v", got, hr)
+	}
+	// Row 77: a pc right behind a method counts as the method's.
+	var regs arch.Regs
+	behind := append([]byte(nil), good.Context...)
+	flags := n.ctx.read(behind, &regs)
+	regs.Set(n.a.PC, uint64(n.lookup(n.pcOf(&regs)).code.Body.Hi))
+	n.ctx.write(behind, &regs, flags)
+	padded := good
+	padded.Context = behind
+	if got, hr := names(n, padded, 0); hr == CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX || !strings.HasPrefix(got, "SeedCoop ") {
+		t.Errorf("77: %q, %v", got, hr)
+	}
 	// Row 16: before the runtime has started there is no Thread.
 	none := *n
 	none.byID = map[ThreadID]*clr.Thread{}

@@ -12,7 +12,7 @@ import (
 // A profiler's callback, over a dump: it prints each frame that the runtime
 // would report, and goes on.
 func ExampleSnapshotter_Do() {
-	p, err := loader.Open("testdata/hello/core.zst", nil)
+	p, err := loader.Open("../testdata/dumps/net10-hello/core.zst", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func ExampleSnapshotter_Do() {
 
 // A callback that has seen enough: any answer but S_OK ends the walk.
 func ExampleSnapshotter_Do_abort() {
-	p, err := loader.Open("testdata/hello/core.zst", nil)
+	p, err := loader.Open("../testdata/dumps/net10-hello/core.zst", nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -47,17 +47,29 @@ func (n *Snapshotter) lookup(pc arch.Addr) *snapshotCode {
 	if c.code, c.missing = n.rt.Lookup(pc); !c.managed() {
 		return c
 	}
-	n.step = unwind.Step{PC: arch.PC{Addr: pc, Exact: true}, Mem: n.mem, Arch: n.a}
-	if c.outcome = n.rt.Source().Unwind(&n.step); c.outcome == unwind.UseRule {
-		c.rule = n.step.Rule
-	}
-	c.why = n.step.Why
-	if c.outcome == unwind.Broken && c.why.Reason == unwind.InfoMissing {
-		n.orphan(c)
-	}
+	n.rule(c)
 	c.visibility = n.rp.Visibility(&c.code)
 	c.dispatcher = c.visibility == clr.Visible && n.dispatches(c.code.Method)
 	return c
+}
+
+// rule finds how the frame at c.pc is left.
+func (n *Snapshotter) rule(c *snapshotCode) {
+	n.step = unwind.Step{PC: arch.PC{Addr: c.pc, Exact: true}, Mem: n.mem, Arch: n.a}
+	c.outcome = n.rt.Source().Unwind(&n.step)
+	if c.why = n.step.Why; c.outcome == unwind.Broken && c.why.Reason == unwind.InfoMissing {
+		// Without the code an epilogue cannot be told from a body. Behind a
+		// call, where nearly all frames are, there is no epilogue.
+		if c.code.Body.Has(c.pc - 1) {
+			n.step.PC.Exact = false
+			c.outcome = n.rt.Source().Unwind(&n.step)
+		}
+	}
+	if c.outcome == unwind.UseRule {
+		c.rule = n.step.Rule
+	} else if c.outcome == unwind.Broken && c.why.Reason == unwind.InfoMissing {
+		n.orphan(c)
+	}
 }
 
 // orphan does without the header of c's method, which the dump lacks.
@@ -212,13 +224,9 @@ func (n *Snapshotter) fault(text string, at arch.Addr) HRESULT {
 	if n.flush(); n.walk.aborted {
 		return n.abort()
 	}
-	n.why = Why{Text: text, At: at}
-	switch absence, _ := n.s.Process.Memory.Absent(at); absence {
-	case loader.Present:
-	case loader.Unmapped:
+	n.why = Why{Text: text, At: at, Missing: n.lacks(at)}
+	if absence, _ := n.s.Process.Memory.Absent(at); absence == loader.Unmapped {
 		n.why.Dies = !n.windows
-	default:
-		n.why.Missing = true
 	}
 	return E_UNEXPECTED
 }

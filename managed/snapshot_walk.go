@@ -2,6 +2,7 @@ package managed
 
 import (
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/clr"
 )
 
@@ -32,6 +33,7 @@ type snapshotWalk struct {
 
 	tracker    clr.ExInfo // the newest exception
 	hasTracker bool
+	missing    arch.Addr // what the dump lacks of the thread's exceptions
 
 	held         bool      // a native run waits for what comes next
 	heldRegs     arch.Regs // its registers
@@ -53,7 +55,10 @@ const (
 // and Frames are what it has put there itself.
 const maxSnapshotSteps = 1 << 20
 
-const brokenChain = "the chain of explicit Frames is broken"
+const (
+	brokenChain = "the chain of explicit Frames is broken"
+	noException = "the state of the thread's exception cannot be read"
+)
 
 // maxTrackers bounds the exceptions nested on one thread.
 const maxTrackers = 1 << 12
@@ -62,11 +67,23 @@ const maxTrackers = 1 << 12
 func (w *snapshotWalk) begin(n *Snapshotter, t *clr.Thread, mode Mode) {
 	*w = snapshotWalk{thread: t, mode: mode, regs: n.zero}
 	clear(n.buf)
-	if t.Exception != 0 {
-		if w.tracker, w.hasTracker = n.rp.ExInfoAt(t.Exception, t); !w.hasTracker {
-			n.why = Why{Text: "the state of the thread's exception is not whole in the dump, or not known of this version: it counts as none", At: t.Exception}
-		}
+	if t.Exception == 0 {
+		return
 	}
+	if w.tracker, w.missing, w.hasTracker = n.rp.ExInfoAt(t.Exception, t); !w.hasTracker && !n.lacks(w.missing) {
+		w.missing = 0
+		n.why = Why{Text: "the state of the thread's exception is half written, or not known of this version: it counts as none", At: t.Exception}
+	}
+}
+
+// lacks reports whether a byte that could not be read is one that only the dump
+// lacks: the process had it.
+func (n *Snapshotter) lacks(at arch.Addr) bool {
+	if at == 0 {
+		return false
+	}
+	absence, _ := n.s.Process.Memory.Absent(at)
+	return absence != loader.Present && absence != loader.Unmapped
 }
 
 func (n *Snapshotter) pcOf(regs *arch.Regs) arch.Addr {
@@ -82,6 +99,9 @@ func (n *Snapshotter) spOf(regs *arch.Regs) arch.Addr {
 // run walks the thread that enter has let through.
 func (n *Snapshotter) run(t *clr.Thread) HRESULT {
 	w := &n.walk
+	if w.missing != 0 {
+		return n.fault(noException, w.missing)
+	}
 	if n.firstFrame(t.Frame); w.broken != 0 {
 		return n.fault(brokenChain, w.broken)
 	}
@@ -123,7 +143,9 @@ func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
 	if w.broken != 0 {
 		return n.fault(brokenChain, w.broken), true
 	}
-	n.visit(&code, visibility, dispatcher, callerSP)
+	if n.visit(&code, visibility, dispatcher, callerSP); w.missing != 0 {
+		return n.fault(noException, w.missing), true
+	}
 	if w.aborted {
 		return n.abort(), true
 	}
@@ -160,7 +182,7 @@ func (n *Snapshotter) visit(c *clr.Code, visibility clr.Visibility, dispatcher b
 	if w.skip == skipNone && c.Funclet {
 		w.skip, w.skipTo = n.parent(c, callerSP)
 	}
-	if w.skip != skipNone || visibility == clr.Hidden {
+	if w.missing != 0 || w.skip != skipNone || visibility == clr.Hidden {
 		return
 	}
 	w.stops++
@@ -202,6 +224,7 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 		return skipOne, 0 // a finally that its own method calls
 	}
 	e, ok := w.tracker, w.hasTracker
+	missing := arch.Addr(0)
 	for i := 0; ok && i < maxTrackers; i++ {
 		if e.Scanned() && e.Funclet == callerSP {
 			if !known && e.Filter {
@@ -212,7 +235,10 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 		if e.Prev == 0 {
 			break
 		}
-		e, ok = n.rp.ExInfoAt(e.Prev, w.thread)
+		e, missing, ok = n.rp.ExInfoAt(e.Prev, w.thread)
+	}
+	if n.lacks(missing) {
+		w.missing = missing
 	}
 	return skipNone, 0
 }

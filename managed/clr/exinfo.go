@@ -69,29 +69,32 @@ const (
 func (p *Replay) HasExInfo() bool { return p.ex != nil }
 
 // ExInfoAt reads the exception at a, of thread t. It reports false if the dump
-// lacks it or what lies there is none: half written, or of another layout.
-func (p *Replay) ExInfoAt(a arch.Addr, t *Thread) (e ExInfo, ok bool) {
+// lacks it, missing then being the address of the first byte, or if what lies
+// there is none: half written, or of another layout.
+func (p *Replay) ExInfoAt(a arch.Addr, t *Thread) (e ExInfo, missing arch.Addr, ok bool) {
 	l := p.ex
 	if l == nil {
-		return e, false
+		return e, 0, false
 	}
 	e.Addr = a
-	word := func(off int) arch.Addr {
-		v, have := p.r.word(field(a, off))
-		ok = ok && have
-		return arch.Addr(v)
+	for _, f := range [...]struct {
+		off int
+		to  *arch.Addr
+	}{{l.Prev, &e.Prev}, {l.Low, &e.Low}, {l.High, &e.High}, {l.Funclet, &e.Funclet}, {l.Enclosing, &e.Enclosing}} {
+		v, ok := p.r.word(field(a, f.off))
+		if !ok {
+			return e, field(a, f.off), false
+		}
+		*f.to = arch.Addr(v)
 	}
-	ok = true
-	e.Prev, e.Low, e.High = word(l.Prev), word(l.Low), word(l.High)
-	e.Funclet, e.Enclosing = word(l.Funclet), word(l.Enclosing)
 	flags, ok1 := p.r.u32(field(a, l.Flags))
 	clause, ok2 := p.r.u32(field(a, l.Clause))
 	entered, ok3 := p.r.u8(field(a, l.Entered))
-	if !ok || !ok1 || !ok2 || !ok3 {
-		return e, false
+	if !ok1 || !ok2 || !ok3 {
+		return e, field(a, l.Clause), false
 	}
 	e.Unwinding, e.Entered, e.Filter = flags&unwindHasStarted != 0, entered != 0, clause == filterClause
-	return e, p.plausible(&e, clause, entered, t)
+	return e, 0, p.plausible(&e, clause, entered, t)
 }
 
 // plausible checks an ExInfo against what always holds. Bounds of the stack are
