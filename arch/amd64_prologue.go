@@ -15,6 +15,7 @@ type amd64PrologueState struct {
 	fp    int32 // CFA - rbp, once rbp is the frame pointer
 	isFP  bool
 	alloc bool // rsp has been lowered for locals
+	osr   bool // it works on another function's frame
 	saved RegSet
 	rule  Rule
 }
@@ -36,7 +37,7 @@ func amd64FromPrologue(mem Memory, start, pc Addr, r *Rule) bool {
 		}
 		at += Addr(in.Len)
 	}
-	if !s.isFP && !s.alloc && s.depth == 8 {
+	if !s.isFP && !s.alloc && s.depth == 8 || s.osr {
 		return false // nothing that looks like a prologue
 	}
 	*r = s.rule
@@ -50,6 +51,10 @@ func amd64FromPrologue(mem Memory, start, pc Addr, r *Rule) bool {
 // run does one instruction. It reports false at the first that is not of a
 // prologue, or that changes the stack pointer in a way it does not know.
 func (s *amd64PrologueState) run(in *x86asm.Inst) bool {
+	if s.borrows(in) {
+		s.osr = true
+		return false
+	}
 	switch in.Op {
 	case x86asm.PUSH:
 		reg, size, ok := amd64Operand(in.Args[0])
@@ -95,4 +100,26 @@ func (s *amd64PrologueState) run(in *x86asm.Inst) bool {
 		return false
 	}
 	return in.Args[0] != x86asm.RSP && in.Args[0] != x86asm.RBP
+}
+
+// borrows reports whether an instruction is of a method that was replaced on
+// the stack while it looped. Such a method goes on in the frame of its first
+// version, which it enlarges: its prologue copies the saved rbp from there, and
+// saves registers above its own part. How large the whole is no instruction
+// tells (src/coreclr/jit/codegencommon.cpp, genFnProlog, of .NET 10).
+func (s *amd64PrologueState) borrows(in *x86asm.Inst) bool {
+	for i, arg := range in.Args {
+		m, ok := arg.(x86asm.Mem)
+		if !ok || in.Op == x86asm.LEA {
+			continue
+		}
+		if m.Base == x86asm.RBP && !s.isFP {
+			return true
+		}
+		if i == 0 && in.Op == x86asm.MOV && m.Base == x86asm.RSP && m.Disp >= int64(s.depth) {
+			reg, size, ok := amd64Operand(in.Args[1])
+			return ok && size == 8 && amd64Pushed.Has(reg)
+		}
+	}
+	return false
 }

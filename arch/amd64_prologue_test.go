@@ -41,7 +41,10 @@ func TestFromPrologue(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, r)
 		}
 	}
-	for _, code := range []string{"", "\xc3", "\x48\x89\xf8\xe8\x00\x00\x00\x00", "\xe9\x00\x00\x00\x00"} {
+	// mov rax, [rbp]; push rax; sub rsp, 20h; mov [rsp+68h], r15; lea rbp, [rsp+20h]; call: .NET 10's
+	// on-stack replacement.
+	const replaced = "\x48\x8b\x45\x00\x50\x48\x83\xec\x20\x4c\x89\x7c\x24\x68\x48\x8d\x6c\x24\x20\xff\x15\x00\x00\x00\x00"
+	for _, code := range []string{replaced, replaced[4:], "", "\xc3", "\x48\x89\xf8\xe8\x00\x00\x00\x00", "\xe9\x00\x00\x00\x00"} {
 		var r Rule
 		if AMD64.Prologue(flat{start, []byte(code)}, start, start+Addr(len(code)), &r) {
 			t.Errorf("%x: a rule: %+v", code, r)
