@@ -59,7 +59,10 @@ func (w *Walker) rescue() bool {
 			continue
 		}
 		if !ex {
-			at = w.settle(&regs, sp)
+			if at = w.settle(&regs, sp); at <= sp {
+				w.chain = c // the frame that the walk is at
+				continue
+			}
 		}
 		if near, _ := w.regs.Get(w.s.Process.Arch.SP); !fpOK || at < near {
 			w.regs, exact, by, fpOK = regs, ex, unwind.ByExplicitFrame, true
@@ -98,7 +101,7 @@ func (w *Walker) settle(regs *arch.Regs, sp uint64) uint64 {
 			return noted
 		}
 	}
-	for at, n := noted, 0; n < maxSettle && at-word >= sp && at <= noted; at, n = at-word, n+1 {
+	for at, n := noted, 0; n < maxSettle && at >= sp && at <= noted; at, n = at-word, n+1 {
 		if v, ok := mem.Word(arch.Addr(at - word)); ok && v == pc {
 			regs.Set(a.SP, at)
 			return at

@@ -95,6 +95,9 @@ func (w *Walker) Next() bool {
 		return w.arrive()
 	}
 	w.stop = w.native.Stop()
+	if r := w.stop.Reason; r == unwind.NoRule || r == unwind.UnknownCode {
+		w.blame()
+	}
 	if w.stop.Reason.Complete() || w.stop.Reason == unwind.FrameLimit {
 		return false
 	}
@@ -104,6 +107,18 @@ func (w *Walker) Next() bool {
 	}
 	w.now, w.gap = Frame{Kind: Gap, PC: last.PC, SP: last.SP, Why: w.stop}, true
 	return true
+}
+
+// blame corrects a stop in code that nobody knows, where nobody could tell
+// whether it is managed: what is missing is in the runtime's map of code, then.
+func (w *Walker) blame() {
+	pc := w.native.Frame().PC.Lookup()
+	for _, rt := range w.s.Runtimes {
+		if _, missing := rt.Lookup(pc); missing != 0 {
+			w.stop.Reason, w.stop.At, w.stop.By = unwind.InfoMissing, missing, unwind.ByCodes
+			return
+		}
+	}
 }
 
 // Frame returns the frame that the walk is at. It is overwritten by Next.

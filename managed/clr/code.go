@@ -123,9 +123,9 @@ const maxUnwindInfos = 1 << 16
 
 // lookupJIT looks ip up in a heap of JIT-compiled code.
 func (r *Runtime) lookupJIT(s rangeSection, ip arch.Addr) (c Code, missing arch.Addr) {
-	h, ok := r.codeHeap(s)
+	h, ok, missing := r.codeHeap(s)
 	if !ok {
-		return c, s.heap
+		return c, missing
 	}
 	if ip < h.Start || ip > h.End || ip < h.MapBase {
 		return c, 0
@@ -191,7 +191,7 @@ func (r *Runtime) searchFunctions(table arch.Addr, n, rva uint32) (i int, missin
 		at := table + arch.Addr(m*entry)
 		b := r.linked(at, 4)
 		if b == nil {
-			return 0, at
+			return 0, r.missing(at, 4)
 		}
 		if le32(b) <= rva {
 			lo = m + 1
@@ -207,7 +207,7 @@ func (r *Runtime) function(table arch.Addr, i uint32) (f arch.PEFunction, missin
 	at := table + arch.Addr(int(i)*r.arch.PE.Entry)
 	b := r.linked(at, r.arch.PE.Entry)
 	if b == nil {
-		return f, at
+		return f, r.missing(at, r.arch.PE.Entry)
 	}
 	return r.arch.PE.Function(b), 0
 }

@@ -55,7 +55,7 @@ func (r *Runtime) section(ip arch.Addr) (s rangeSection, ok bool, missing arch.A
 	for frag, n := level, 0; frag != 0 && n < maxFragments; n++ {
 		b := r.mem.View(frag, l.fragmentSize())
 		if b == nil {
-			return s, false, frag
+			return s, false, r.missing(frag, l.fragmentSize())
 		}
 		lo, hi := le64(b[l.FragBegin:]), le64(b[l.FragEnd:])
 		if uint64(ip) >= lo && uint64(ip) < hi {
@@ -71,7 +71,7 @@ func (r *Runtime) rangeSection(a arch.Addr) (s rangeSection, ok bool, missing ar
 	l := &r.codeLayout
 	b := r.mem.View(a, l.sectionSize())
 	if b == nil {
-		return s, false, a
+		return s, false, r.missing(a, l.sectionSize())
 	}
 	// A section that waits for its deletion holds no code any more.
 	if le64(b[l.SecNextForDelete:]) != 0 {
@@ -137,21 +137,21 @@ func (r *Runtime) heaps(yield func(codeHeap) bool) {
 		if s.r2r != 0 || s.flags&rangeCodeHeap == 0 {
 			return true
 		}
-		h, ok := r.codeHeap(s)
+		h, ok, _ := r.codeHeap(s)
 		return !ok || yield(h)
 	})
 }
 
 // codeHeap reads the heap of a section.
-func (r *Runtime) codeHeap(s rangeSection) (h codeHeap, ok bool) {
+func (r *Runtime) codeHeap(s rangeSection) (h codeHeap, ok bool, missing arch.Addr) {
 	l := &r.codeLayout
 	b := r.mem.View(s.heap, l.heapSize())
 	if b == nil {
-		return h, false
+		return h, false, r.missing(s.heap, l.heapSize())
 	}
 	return codeHeap{
 		Start: arch.Addr(le64(b[l.HeapStart:])), End: arch.Addr(le64(b[l.HeapEnd:])),
 		MapBase: arch.Addr(le64(b[l.HeapBase:])), HeaderMap: arch.Addr(le64(b[l.HeapMap:])),
 		Base: s.span.Lo, Collectible: s.flags&rangeCollectible != 0,
-	}, true
+	}, true, 0
 }
