@@ -40,25 +40,21 @@ func editable(t testing.TB, name string) *coreedit.Core {
 	return c
 }
 
-// An edited writes changed cores to one file, over and over.
-type edited struct {
-	t    testing.TB
-	path string
-}
-
-func newEdited(t testing.TB) *edited {
-	return &edited{t, filepath.Join(t.TempDir(), "core")}
-}
-
-// open opens c; the session is used by with only.
-func (e *edited) open(c *coreedit.Core, with func(*Session)) {
-	e.t.Helper()
-	if err := os.WriteFile(e.path, c.Bytes(), 0o600); err != nil {
-		e.t.Fatal(err)
+// openEdit opens c; the session is used by with only.
+func openEdit(t testing.TB, c *coreedit.Core, with func(*Session)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "core")
+	if err := os.WriteFile(path, c.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	p, err := loader.Open(e.path, nil)
+	openPath(t, path, with)
+}
+
+func openPath(t testing.TB, path string, with func(*Session)) {
+	t.Helper()
+	p, err := loader.Open(path, nil)
 	if err != nil {
-		e.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer p.Close()
 	with(Open(p, nil))
@@ -86,10 +82,3 @@ type place struct {
 }
 
 func placeOf(f *Frame) place { return place{f.PC.Addr, f.SP} }
-
-func BenchmarkOpenEdited(b *testing.B) {
-	c, e := editable(b, "net10-hello"), newEdited(b)
-	for b.Loop() {
-		e.open(c, func(s *Session) { s.NewWalker().Walk(nil, &s.Process.Threads[8]) })
-	}
-}

@@ -5,6 +5,7 @@ package coreedit
 import (
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -168,16 +169,36 @@ func (c *Core) Notes(each func(name string, typ uint32, desc []byte) bool) {
 
 // Bytes returns the core as a file. Its program headers lie at the end.
 func (c *Core) Bytes() []byte {
-	out := make([]byte, len(c.data), len(c.data)+len(c.progs)*progSize)
-	copy(out, c.data)
-	le.PutUint64(out[32:], uint64(len(out)))
-	le.PutUint16(out[56:], uint16(len(c.progs)))
+	head, progs := c.headers()
+	return slices.Concat(head, c.data[headerSize:], progs)
+}
+
+// headers returns the file's header, and its program headers, which lie
+// behind all that the file had.
+func (c *Core) headers() (head, progs []byte) {
+	head = slices.Clone(c.data[:headerSize])
+	le.PutUint64(head[32:], uint64(len(c.data)))
+	le.PutUint16(head[56:], uint16(len(c.progs)))
+	progs = make([]byte, 0, len(c.progs)*progSize)
 	for _, p := range c.progs {
-		out = le.AppendUint32(out, p.typ)
-		out = le.AppendUint32(out, p.flags)
+		progs = le.AppendUint32(progs, p.typ)
+		progs = le.AppendUint32(progs, p.flags)
 		for _, v := range []uint64{p.off, p.vaddr, p.paddr, p.filesz, p.memsz, p.ali} {
-			out = le.AppendUint64(out, v)
+			progs = le.AppendUint64(progs, v)
 		}
 	}
-	return out
+	return head, progs
 }
+
+// WriteHoles makes of f, which Bytes of the core without holes were written to,
+// the file with them. Unlike Bytes it costs no more than the headers.
+func (c *Core) WriteHoles(f *os.File) error {
+	head, progs := c.headers()
+	_, err := f.WriteAt(head, 0)
+	_, err2 := f.WriteAt(progs, int64(len(c.data)))
+	return errors.Join(err, err2)
+}
+
+// Holes returns a copy of c whose memory is shared with it: only Hole may be
+// called on it.
+func (c *Core) Holes() *Core { return &Core{c.data, slices.Clone(c.progs)} }

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Cuts the cores in dumps/ anew out of the recorded dumps they were made of:
+#
+#   testdata/cut.sh CORPUS IMAGES
+#
+# CORPUS is the folder of the recorded dumps (*.zst), IMAGES a plain tree of the
+# image files they name. Afterwards `go test ./cmd/seam -run Fixtures -update`
+# writes want.txt, whose change is to be read.
+set -euo pipefail
+corpus=$(realpath "$1") images=$(realpath "$2")
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+go build -o "$work/seam" ./cmd/seam
+go build -o "$work/scrub" ./testdata/scrub
+while read -r name dump; do
+  "$work/seam" trim "$corpus/$dump" "$work/core.zst" --images none --images "$images" >/dev/null
+  mkdir -p "testdata/dumps/$name"
+  echo "$name: $("$work/scrub" "$work/core.zst" "testdata/dumps/$name/core.zst")"
+done <<'LIST'
+net10-hello net10-hello-x64/normal.zst
+net10-busy-a net10-busy-x64/a/dump.zst
+net10-busy-b net10-busy-x64/b/dump.zst
+net10-scenarios net10-scenarios-x64/normal.zst
+net10-singlefile net10-singlefile-x64/normal.zst
+net10-r2r net10-r2r-x64/normal.zst
+net10-crash-kernel net10-crash-native-kernel-x64/kernel.zst
+LIST
