@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -12,6 +13,10 @@ import (
 
 // maxScan bounds how much of a dump is searched for pointers into images.
 const maxScan = 1 << 30
+
+// spanBits is the power of two that bounds how finely find tells where flat
+// images lie: in pages, if they lie within a gigabyte.
+const spanBits = 18
 
 // pointers knows which addresses in flat-mapped images of unknown identity
 // occur as words in the process's writable memory. gcore and the kernel leave
@@ -38,7 +43,16 @@ func (p *pointers) find(m *Memory, images []*Image) map[arch.Addr]struct{} {
 		if len(spans) == 0 {
 			return
 		}
+		// Other mappings lie between the images, and heaps are full of pointers
+		// into these: a bit for every few pages passes over most of them.
 		lo, size := uint64(spans[0].Lo), uint64(spans[len(spans)-1].Hi-spans[0].Lo)
+		shift := max(12, bits.Len64(size)-spanBits)
+		var near [1 << spanBits / 64]uint64
+		for _, s := range spans {
+			for k := (uint64(s.Lo) - lo) >> shift; k <= (uint64(s.Hi)-1-lo)>>shift; k++ {
+				near[k>>6] |= 1 << (k & 63)
+			}
+		}
 		scanned := 0
 		for _, s := range m.segs {
 			if mp, ok := m.mappedAt(s.lo); ok && mp.flags&uint32(elf.PF_W) == 0 {
@@ -48,7 +62,9 @@ func (p *pointers) find(m *Memory, images []*Image) map[arch.Addr]struct{} {
 			for len(b) >= 8 && scanned < maxScan {
 				chunk := b[:min(len(b)&^7, 1<<22)]
 				for i := 0; i+8 <= len(chunk); i += 8 {
-					if w := binary.LittleEndian.Uint64(chunk[i:]); w-lo < size && inAny(spans, arch.Addr(w)) {
+					w := binary.LittleEndian.Uint64(chunk[i:])
+					k := (w - lo) >> shift
+					if w-lo < size && near[k>>6]>>(k&63)&1 != 0 && inAny(spans, arch.Addr(w)) {
 						p.to[arch.Addr(w)] = struct{}{}
 					}
 				}
