@@ -250,6 +250,7 @@ const maxRows = 1 << 24
 type definition struct {
 	mod arch.Addr
 	rid uint32
+	at  arch.Addr // of the map's entry
 }
 
 // definition finds the method whose MethodDesc is at md by md's address alone,
@@ -261,17 +262,18 @@ func (r *Runtime) definition(md arch.Addr) (definition, bool) {
 	k.reverse.Do(func() {
 		k.definitions = map[arch.Addr]definition{}
 		left := maxMapWords
+		all := r.mem.Untracked()
 		r.loadedModules(func(mod arch.Addr) bool {
 			r.methodMap(mod, func(first, count uint32, table arch.Addr) bool {
 				for i := uint32(0); i < count && left > 0; i, left = i+1, left-1 {
 					at := table + 8*arch.Addr(i)
-					v, ok := r.word(at)
+					v, ok := all.Word(at)
 					if !ok { // nor is the rest of its page
 						i += uint32(pageSize-at%pageSize)/8 - 1
 						left -= missCost
 					}
 					if v &^= mapFlags; ok && v != 0 {
-						k.definitions[arch.Addr(v)] = definition{mod, first + i}
+						k.definitions[arch.Addr(v)] = definition{mod, first + i, at}
 					}
 				}
 				return left > 0
@@ -280,6 +282,9 @@ func (r *Runtime) definition(md arch.Addr) (definition, bool) {
 		})
 	})
 	d, ok := k.definitions[md]
+	if ok {
+		r.word(d.at) // of all that was read, a trim keeps the entry that was found
+	}
 	return d, ok
 }
 

@@ -57,17 +57,20 @@ const maxPrecodeSpan = 1 << 26
 // behind it, for the precode of the code at start.
 func (p *Replay) precodesOf(span arch.Span, start arch.Addr, left *int, ok func(md arch.Addr) bool) arch.Addr {
 	r, l := p.r, &p.precode
+	all := r.mem.Untracked() // of a search through hundreds of pages, a trim keeps what it found
 	for page := span.Lo + l.page; page < span.Hi; page += 2 * l.page {
 		for at := page; at+l.size <= page+l.page && *left > 0; at += l.size {
-			if r.mem.View(at&^(pageSize-1), 1) == nil {
+			if all.View(at&^(pageSize-1), 1) == nil {
 				at += (pageSize - at%pageSize) / l.size * l.size // the rest of a page that the dump lacks
 				continue
 			}
 			*left--
-			if target, have := r.word(field(at, l.Target)); !have || arch.Addr(target) != start {
+			if target, have := all.Word(field(at, l.Target)); !have || arch.Addr(target) != start {
 				continue
 			}
 			if v, have := r.word(field(at, l.MethodDesc)); have && v != 0 && ok(arch.Addr(v)) {
+				r.word(field(at, l.Target))
+				r.mem.View(at&^(pageSize-1), 1)
 				return arch.Addr(v)
 			}
 		}
