@@ -151,3 +151,81 @@ func TestTrimArgs(t *testing.T) {
 		t.Error("a dump that was not tracked is trimmed")
 	}
 }
+
+// What opening reads, and look-ups of symbols, cost a trimmed core no page:
+// it has the answers in notes.
+func TestTrimNotes(t *testing.T) {
+	lib := elfFile(t, nil)
+	for _, header := range []bool{true, false} {
+		p := library(t, lib, header)
+		m := p.Images[0]
+		at, size, ok := m.Lookup("exported")
+		_, _, none := m.Lookup("not_there")
+		if s, _ := m.Table(".eh_frame_hdr"); !ok || none || s.Lo == 0 {
+			t.Fatal("the library is not as it should be")
+		}
+		q, st := retrim(t, p, Kept{})
+		if st.Touched != 0 || len(q.Memory.segs) != 0 {
+			t.Errorf("header %v: %d pages are kept", header, st.Touched)
+		}
+		for range 2 {
+			n := q.Images[0]
+			a, s, ok := n.Lookup("exported")
+			if _, _, none := n.Lookup("not_there"); a != at || s != size || !ok || none {
+				t.Errorf("header %v: exported is at %v, %d, %v; not_there: %v", header, a, s, ok, none)
+			}
+			if !slices.EqualFunc(n.progs, m.elfProgs(), func(a, b elfProg) bool { a.at, b.at = 0, 0; return a == b }) {
+				t.Errorf("header %v: other program headers", header)
+			}
+			q, _ = retrim(t, q, Kept{})
+		}
+	}
+}
+
+// A trimmed core says of an image whose file it was cut with that what it lacks
+// was not kept; of others, that the file was not found. So does one cut of it.
+func TestTrimAbsent(t *testing.T) {
+	lib := elfFile(t, nil)
+	whole := library(t, lib, true)
+	if why, _ := whole.Memory.Absent(whole.Images[0].Span().Lo); why != Present {
+		t.Fatal(why)
+	}
+	whole.Images[0].File()
+	bare := mapLibrary(t, lib, false).open(t, &Options{Track: true})
+	bare.Images[0].File()
+	for _, c := range []struct {
+		p    *Process
+		want Absence
+		cut  bool
+	}{{whole, NotDumped, true}, {bare, ImageNotFound, false}} {
+		q := c.p
+		for range 2 {
+			q, _ = retrim(t, q, Kept{})
+			m := q.Images[0]
+			code := m.Span().Lo + 0x1000
+			if why, in := q.Memory.Absent(code); why != c.want || in != m || m.CutWithFile() != c.cut {
+				t.Errorf("%v is missing because %v, want %v; cut with its file: %v", code, why, c.want, m.CutWithFile())
+			}
+			m.File()
+		}
+	}
+}
+
+// Only words that were read count as read.
+func TestTouchedWords(t *testing.T) {
+	s := newPageSet()
+	s.add(0x1ffc, 8)   // over the edge of a page
+	s.add(0x5008, 1)   // a byte is its word
+	s.add(0x7000, 512) // many
+	s.add(0x9000, 0)
+	s.add(0x5000+1024*pageSize, 8) // shares its place in the table of pages seen
+	for a := arch.Addr(0); a < 0x500000; a += 8 {
+		want := a == 0x1ff8 || a == 0x2000 || a == 0x5008 || a >= 0x7000 && a < 0x7200 || a == 0x5000+1024*pageSize
+		if s.has(a) != want {
+			t.Errorf("the word at %v: %v", a, !want)
+		}
+	}
+	if got := fmt.Sprint(s.spans()); got != fmt.Sprint([]arch.Span{{Lo: 0x1000, Hi: 0x3000}, {Lo: 0x5000, Hi: 0x6000}, {Lo: 0x7000, Hi: 0x8000}, {Lo: 0x405000, Hi: 0x406000}}) {
+		t.Errorf("pages %s", got)
+	}
+}
