@@ -1,0 +1,71 @@
+package managed
+
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
+)
+
+// A ViewFrame is one callback as a profiler sees it, with what it finds by
+// walking a native run itself.
+type ViewFrame struct {
+	Frame Frame // Kind Managed for a method, Native for a run
+	// Run are the native frames of a run, from the one that its callback's
+	// context is of, up to the next managed frame or the root.
+	Run []Frame
+}
+
+// View returns what a profiler written to the documentation would have seen of
+// t: the callbacks of a walk that starts from the seed that the documented
+// search finds, if the thread needs one, and native runs walked from their
+// callbacks' contexts.
+func (n *Snapshotter) View(t *loader.Thread) (view []ViewFrame, hr HRESULT) {
+	req := Request{TID: t.ID, Flags: COR_PRF_SNAPSHOT_REGISTER_CONTEXT}
+	m, rt := n.s.Thread(t.ID)
+	if m != nil && rt == n.rt {
+		switch {
+		case !m.Cooperative:
+			req.Mode, req.Thread = Suspended, ThreadID(m.Addr)
+		case n.windows:
+			req.Mode, req.Thread = OSSuspended, ThreadID(m.Addr)
+		}
+		if m.Cooperative {
+			if found := n.FindSeed(t); found.Documented != nil {
+				req.Context = found.Documented.Context
+			}
+		}
+	}
+	if n.walker == nil {
+		n.walker = n.s.NewWalker()
+	}
+	n.walker.begin(t)
+	hr = n.Do(req, func(c Call) HRESULT {
+		regs, err := c.Registers()
+		if err != nil {
+			return E_FAIL
+		}
+		f := ViewFrame{Frame: Frame{PC: arch.PC{Addr: c.IP}, SP: n.spOf(regs)}}
+		if c.Function == 0 {
+			f.Run = n.nativeRun(regs)
+		} else {
+			f.Frame.Kind = Managed
+			f.Frame.Code, f.Frame.Runtime = n.lookup(c.IP).code, n.rt
+		}
+		view = append(view, f)
+		return S_OK
+	})
+	return view, hr
+}
+
+// nativeRun walks one native run from the context of its callback.
+func (n *Snapshotter) nativeRun(regs *arch.Regs) (run []Frame) {
+	w := n.walker
+	for ok := w.native.Start(regs, false, w.hijacks); ok; ok = w.native.Next() {
+		f := w.frame()
+		if n.lookup(f.PC.Addr).managed() {
+			break
+		}
+		f.Kind = Native
+		run = append(run, f)
+	}
+	return run
+}
