@@ -45,7 +45,11 @@ const descriptorSymbol = "DotNetRuntimeContractDescriptor"
 // a warning that says why.
 func Open(p *loader.Process) (rts []*Runtime, warns []loader.Warning) {
 	for _, img := range candidates(p) {
-		r, err := open(p, img)
+		r, unread, err := open(p, img)
+		if unread != nil {
+			warns = append(warns, loader.Warning{Code: "descriptor_unreadable", Off: -1,
+				Text: fmt.Sprintf("the .NET runtime in %s is read by what is known of its build (%s): %v", img.ID.Name, img.ID.BuildID, unread)})
+		}
 		if err != nil {
 			warns = append(warns, loader.Warning{Code: "runtime_unreadable", Off: -1,
 				Text: fmt.Sprintf("the .NET runtime in %s cannot be read: %v", img.ID.Name, err)})
@@ -87,32 +91,32 @@ func candidates(p *loader.Process) (imgs []*loader.Image) {
 	return imgs
 }
 
-// open reads the runtime in img; nil and no error if there is none.
-func open(p *loader.Process, img *loader.Image) (*Runtime, error) {
-	r := &Runtime{Image: img, proc: p, mem: p.Memory, arch: p.Arch}
-	var err error
-	if r.data, err = r.descriptor(); err != nil {
-		return nil, err
-	}
-	if r.data == nil {
-		var known *build
-		if known, err = knownBuild(img.ID.BuildID); known == nil || err != nil {
-			if err == nil && slices.Contains(runtimeFiles, img.ID.Name) {
-				err = fmt.Errorf("it has no contract descriptor at hand (build-id %s); --images with a folder that holds this file would supply it", img.ID.BuildID)
-			}
-			return nil, err
+// open reads the runtime in img; nil and no error if there is none. unread says
+// what was wrong with a descriptor that the table of builds stands in for.
+func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) {
+	r = &Runtime{Image: img, How: "descriptor", proc: p, mem: p.Memory, arch: p.Arch}
+	if r.data, unread = r.descriptor(); r.data != nil {
+		if unread = r.layouts(); unread == nil {
+			r.Version = r.version()
+			return r, nil, nil
 		}
-		if r.data, err = known.contract(img.Bias()); err != nil {
-			return nil, err
-		}
-		r.How, r.Version = "table", known.Version
-	} else {
-		r.How, r.Version = "descriptor", r.version()
 	}
-	if err := r.layouts(); err != nil {
-		return nil, err
+	known, err := knownBuild(img.ID.BuildID)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case known == nil && unread != nil:
+		return nil, nil, unread
+	case known == nil && slices.Contains(runtimeFiles, img.ID.Name):
+		return nil, nil, fmt.Errorf("it has no contract descriptor at hand (build-id %s); --images with a folder that holds this file would supply it", img.ID.BuildID)
+	case known == nil:
+		return nil, nil, nil
 	}
-	return r, nil
+	r = &Runtime{Image: img, How: "table", Version: known.Version, proc: p, mem: p.Memory, arch: p.Arch}
+	if r.data, err = known.contract(img.Bias()); err != nil {
+		return nil, nil, err
+	}
+	return r, unread, r.layouts()
 }
 
 // layouts resolves what every look-up needs, once.

@@ -91,7 +91,10 @@ func (r *Runtime) Threads() (ts []Thread, warns []loader.Warning) {
 		next = arch.Addr(link)
 		t, ok := r.thread(next - arch.Addr(l.Link))
 		if !ok {
-			return broken("the Thread at %v is not whole in the dump", next-arch.Addr(l.Link))
+			if len(warns) == 0 { // its link may still lead on
+				_, warns = broken("the Thread at %v is not whole in the dump", t.Addr)
+			}
+			continue
 		}
 		ts = append(ts, t)
 	}
