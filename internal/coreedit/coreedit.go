@@ -3,6 +3,7 @@
 package coreedit
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -17,6 +18,7 @@ import (
 type Core struct {
 	data  []byte
 	progs []prog
+	holes bool // progs are no longer those in data
 }
 
 // A prog is a program header.
@@ -70,7 +72,7 @@ func Parse(data []byte) (*Core, error) {
 }
 
 // Clone returns a copy that can be edited by itself.
-func (c *Core) Clone() *Core { return &Core{slices.Clone(c.data), slices.Clone(c.progs)} }
+func (c *Core) Clone() *Core { return &Core{slices.Clone(c.data), slices.Clone(c.progs), c.holes} }
 
 // at returns the bytes from a on that lie in one segment, to be overwritten.
 func (c *Core) at(a uint64) []byte {
@@ -123,6 +125,18 @@ func (c *Core) Find(b []byte) (at []uint64) {
 	return at
 }
 
+// Replace overwrites every place in the file that holds the bytes was, notes
+// included, and returns how many there are.
+func (c *Core) Replace(was, by []byte) (n int) {
+	for i := 0; ; n++ {
+		k := bytes.Index(c.data[i:], was)
+		if k < 0 {
+			return n
+		}
+		i += k + copy(c.data[i+k:], by)
+	}
+}
+
 // Hole takes the n bytes at a out of memory.
 func (c *Core) Hole(a, n uint64) {
 	var out []prog
@@ -142,7 +156,7 @@ func (c *Core) Hole(a, n uint64) {
 			}
 		}
 	}
-	c.progs = out
+	c.progs, c.holes = out, true
 }
 
 // Notes calls each with every note; one for which it returns false gets a
@@ -167,8 +181,12 @@ func (c *Core) Notes(each func(name string, typ uint32, desc []byte) bool) {
 	}
 }
 
-// Bytes returns the core as a file. Its program headers lie at the end.
+// Bytes returns the core as a file. One with holes has its program headers at
+// the end.
 func (c *Core) Bytes() []byte {
+	if !c.holes {
+		return slices.Clone(c.data)
+	}
 	head, progs := c.headers()
 	return slices.Concat(head, c.data[headerSize:], progs)
 }
@@ -201,4 +219,4 @@ func (c *Core) WriteHoles(f *os.File) error {
 
 // Holes returns a copy of c whose memory is shared with it: only Hole may be
 // called on it.
-func (c *Core) Holes() *Core { return &Core{c.data, slices.Clone(c.progs)} }
+func (c *Core) Holes() *Core { return &Core{c.data, slices.Clone(c.progs), c.holes} }

@@ -1,0 +1,398 @@
+package managed
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/coreedit"
+	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/clr"
+)
+
+// Offsets of .NET 10.0.12 on x86-64 Linux, by its contract descriptor; the
+// hijack's words lie behind the link (see package clr).
+const (
+	threadState  = 0
+	threadFrame  = 8
+	threadLink   = 112
+	threadOSID   = 296
+	hijackReturn = threadLink + 40
+	hijackSlot   = threadLink + 48
+	frameNext    = 8
+	sectionHeap  = 40 // RangeSection.HeapList
+	heapMap      = 40 // CodeHeapListNode.HeaderMap
+)
+
+// A victim is a fixture about to be damaged: the session of the whole dump,
+// its stacks, and its managed threads in the order of the ThreadStore.
+type victim struct {
+	t       *testing.T
+	s       *Session
+	stacks  []stack
+	threads []*clr.Thread
+}
+
+func newVictim(t *testing.T, name string) *victim {
+	v := &victim{t: t, s: openFixture(t, name)}
+	v.stacks = walkAll(v.s)
+	list, warns := v.s.Runtimes[0].Threads()
+	if len(warns) > 0 {
+		t.Fatal(warns)
+	}
+	for i := range list {
+		v.threads = append(v.threads, &list[i])
+	}
+	return v
+}
+
+// stack returns the whole stack of a thread.
+func (v *victim) stack(tid uint32) *stack {
+	for i := range v.stacks {
+		if v.s.Process.Threads[i].ID == tid {
+			return &v.stacks[i]
+		}
+	}
+	v.t.Fatalf("no thread %d", tid)
+	return nil
+}
+
+// compare holds the stacks of a damaged dump against those of the whole one:
+// each is the same up to a gap or its stop, and says it is complete only if
+// it is. It returns how many are the same to the end.
+func (v *victim) compare(s *Session, what string) (same int) {
+	w := s.NewWalker()
+	for i := range s.Process.Threads {
+		th := &s.Process.Threads[i]
+		fs, stop := w.Walk(nil, th)
+		want := v.stack(th.ID)
+		k := 0
+		for k < len(fs) && k < len(want.frames) && placeOf(&fs[k]) == placeOf(&want.frames[k]) && fs[k].Kind != Gap {
+			k++
+		}
+		switch {
+		case k == len(fs) && k == len(want.frames) && stop == want.stop:
+			same++
+		case k == len(fs) && stop.Reason.Complete():
+			v.t.Errorf("%s: thread %d claims to be complete after %d of %d frames", what, th.ID, k, len(want.frames))
+		case k < len(fs) && fs[k].Kind != Gap:
+			v.t.Errorf("%s: thread %d has frame %d at %v by %v, want %v", what, th.ID, k, placeOf(&fs[k]), fs[k].By, placeOf(&want.frames[min(k, len(want.frames)-1)]))
+		}
+	}
+	return same
+}
+
+func warned(ws []loader.Warning, code string) bool {
+	return slices.ContainsFunc(ws, func(w loader.Warning) bool { return w.Code == code })
+}
+
+// find returns the address of the only or first place where memory has b.
+func find(t *testing.T, c *coreedit.Core, b string) uint64 {
+	t.Helper()
+	at := c.Find([]byte(b))
+	if len(at) == 0 {
+		t.Fatalf("the dump does not hold %q", b)
+	}
+	return at[0]
+}
+
+// fragmentAt finds the RangeSectionFragment that covers pc: next, begin, end,
+// and a RangeSection that has begin and end itself.
+func fragmentAt(t *testing.T, s *Session, c *coreedit.Core, pc arch.Addr) (fragment, section uint64) {
+	t.Helper()
+	for _, sp := range touchedBy(t, s) {
+		for a := uint64(sp.Lo); a+32 <= uint64(sp.Hi); a += 8 {
+			lo, _ := c.Word(a + 8)
+			hi, _ := c.Word(a + 16)
+			sec, ok := c.Word(a + 24)
+			if !ok || uint64(pc) < lo || uint64(pc) >= hi {
+				continue
+			}
+			if l, _ := c.Word(sec &^ 1); l == lo {
+				if h, _ := c.Word(sec&^1 + 8); h == hi {
+					return a, sec &^ 1
+				}
+			}
+		}
+	}
+	t.Fatalf("no fragment for %v", pc)
+	return 0, 0
+}
+
+// touchedBy returns the pages that opening and walking s reads.
+func touchedBy(t *testing.T, s *Session) []arch.Span {
+	t.Helper()
+	p, err := loader.Open(s.Process.Path, &loader.Options{Track: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	walkAll(Open(p, nil))
+	return p.Memory.Touched()
+}
+
+// TestBrokenRuntime damages what the runtime has in memory. Nothing panics or
+// hangs; a warning or the stop says what is wrong; and all that does not hang on
+// it is shown.
+func TestBrokenRuntime(t *testing.T) {
+	v := newVictim(t, "net10-hello")
+	whole := len(v.stacks)
+	th := v.threads[3]
+	tid := uint32(th.OSID)
+	st := v.stack(tid)
+	jit := slices.IndexFunc(st.frames, func(f Frame) bool { return f.Code.Kind == clr.JIT })
+	if jit < 0 || th.Frame == clr.EndOfFrames {
+		t.Fatalf("thread %d: %d frames, the first Frame at %v", tid, len(st.frames), th.Frame)
+	}
+	// Without this word the walk needs the chain of Frames.
+	ret := uint64(st.frames[1].SP) - 8
+	fragment, section := fragmentAt(t, v.s, editable(t, "net10-hello"), st.frames[jit].PC.Addr)
+	for _, c := range []struct {
+		name    string
+		edit    func(c *coreedit.Core) error
+		warning string // code of one that must be there; "" for none
+		same    int    // stacks at least that are as in the whole dump
+	}{
+		{"a cycle of threads", func(c *coreedit.Core) error {
+			return c.SetWord(uint64(v.threads[len(v.threads)-1].Addr)+threadLink, uint64(v.threads[0].Addr)+threadLink)
+		}, "threads_cut", whole},
+		{"a short cycle of threads", func(c *coreedit.Core) error {
+			return c.SetWord(uint64(v.threads[2].Addr)+threadLink, uint64(v.threads[1].Addr)+threadLink)
+		}, "threads_cut", whole},
+		{"a list of threads into nowhere", func(c *coreedit.Core) error {
+			return c.SetWord(uint64(v.threads[1].Addr)+threadLink, 0x10)
+		}, "threads_cut", whole},
+		{"half a Thread", func(c *coreedit.Core) error { c.Hole(uint64(th.Addr)+threadOSID, 64); return nil }, "threads_cut", whole},
+		{"a Thread of another process", func(c *coreedit.Core) error { return c.SetWord(uint64(th.Addr)+threadOSID, 1) }, "", whole},
+		{"a Frame that is its own next", func(c *coreedit.Core) error {
+			c.Hole(ret, 8)
+			return c.SetWord(uint64(th.Frame)+frameNext, uint64(th.Frame))
+		}, "", whole - 1},
+		{"a Frame chain that turns back", func(c *coreedit.Core) error {
+			c.Hole(ret, 8)
+			return c.SetWord(uint64(th.Frame)+frameNext, uint64(th.Frame)-64)
+		}, "", whole - 1},
+		{"a Frame chain into a hole", func(c *coreedit.Core) error {
+			c.Hole(ret, 8)
+			return c.SetWord(uint64(th.Addr)+threadFrame, 0x7fff_ffff_0000)
+		}, "", whole - 1},
+		{"a Frame chain out of the address space", func(c *coreedit.Core) error {
+			c.Hole(ret, 8)
+			return c.SetWord(uint64(th.Addr)+threadFrame, ^uint64(0)-8)
+		}, "", whole - 1},
+		{"a cycle of fragments", func(c *coreedit.Core) error {
+			return errors.Join(c.SetWord(fragment, fragment), c.SetWord(fragment+16, 1))
+		}, "", 9},
+		{"a range section that overlaps the runtime", func(c *coreedit.Core) error {
+			return errors.Join(c.SetWord(fragment+8, 0), c.SetWord(fragment+16, ^uint64(0)))
+		}, "", 9},
+		{"a code heap out of the address space", func(c *coreedit.Core) error { return c.SetWord(section+sectionHeap, ^uint64(7)) }, "", 9},
+		{"an empty nibble map", func(c *coreedit.Core) error {
+			heap, _ := c.Word(section + sectionHeap)
+			m, _ := c.Word(heap + heapMap)
+			n := 0
+			for a := m; a < m+1<<17; a += 8 { // what of it is in the dump
+				if c.SetWord(a, 0) == nil {
+					n++
+				}
+			}
+			if n == 0 {
+				return errors.New("no part of the nibble map is in the dump")
+			}
+			return nil
+		}, "", 9},
+		{"a code header that points nowhere", func(c *coreedit.Core) error {
+			return c.SetWord(uint64(st.frames[jit].Code.Start)-8, 0xdead_0000_0000)
+		}, "", 9},
+		{"a code header in the midst of a stack", func(c *coreedit.Core) error {
+			return c.SetWord(uint64(st.frames[jit].Code.Start)-8, uint64(st.frames[jit].SP))
+		}, "", 9},
+		{"a descriptor that is no JSON", func(c *coreedit.Core) error {
+			return c.Set(find(t, c, `{"version":`), []byte("!"))
+		}, "descriptor_unreadable", whole},
+		{"a descriptor of an unknown version", func(c *coreedit.Core) error {
+			return c.Set(find(t, c, `{"version":0`)+11, []byte("7"))
+		}, "descriptor_unreadable", whole},
+		{"a descriptor on an unknown baseline", func(c *coreedit.Core) error {
+			return c.Set(find(t, c, `"baseline":"empty"`)+12, []byte("other"))
+		}, "descriptor_unreadable", whole},
+		{"a contract of an unknown version", func(c *coreedit.Core) error {
+			return c.Set(find(t, c, `"ExecutionManager":2`)+19, []byte("9"))
+		}, "descriptor_unreadable", whole},
+		{"a descriptor that lacks a type", func(c *coreedit.Core) error {
+			return c.Set(find(t, c, `"RangeSectionFragment":`)+1, []byte("X"))
+		}, "descriptor_unreadable", whole},
+		{"a count of threads at an absurd place", func(c *coreedit.Core) error {
+			return c.Set(find(t, c, `"ThreadCount":`), []byte(`"ThreadCount":99999999`)[:len(`"ThreadCount":`)+1])
+		}, "threads_cut", whole},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			core := editable(t, "net10-hello")
+			if err := c.edit(core); err != nil {
+				t.Fatal(err)
+			}
+			openEdit(t, core, func(s *Session) {
+				v := *v
+				v.t = t
+				if n := v.compare(s, c.name); n < c.same {
+					t.Errorf("%d of %d stacks are whole, want %d", n, whole, c.same)
+				} else {
+					t.Logf("%d of %d stacks are whole; %v", n, whole, s.Warnings)
+				}
+				if c.warning == "" && len(s.Warnings) > 0 || c.warning != "" && !warned(s.Warnings, c.warning) {
+					t.Errorf("warnings %v, want %q", s.Warnings, c.warning)
+				}
+				if n := len(s.Process.Methods.All()); n > 1<<20 {
+					t.Errorf("%d methods", n)
+				}
+			})
+		})
+	}
+}
+
+// The runtime of a build that nobody knows, with a descriptor that cannot be
+// read: its threads are walked as far as native code and frame pointers go.
+func TestUnknownRuntime(t *testing.T) {
+	v := newVictim(t, "net10-hello")
+	c := editable(t, "net10-hello")
+	id := []byte(v.s.Runtimes[0].Image.ID.BuildID)
+	if c.Replace(id, bytes.Repeat([]byte("ab"), len(id)/2)) == 0 {
+		t.Fatalf("the dump does not hold the build-id %s", id)
+	}
+	if err := c.Set(find(t, c, `{"version":0`)+11, []byte("7")); err != nil {
+		t.Fatal(err)
+	}
+	openEdit(t, c, func(s *Session) {
+		if len(s.Runtimes) > 0 || !warned(s.Warnings, "runtime_unreadable") {
+			t.Errorf("%d runtimes, warnings %v", len(s.Runtimes), s.Warnings)
+		}
+		if n := v.compare(s, "unknown runtime"); n < 9 {
+			t.Errorf("%d stacks are whole", n)
+		}
+	})
+}
+
+// A thread whose return address the runtime has replaced, to get hold of it
+// when the method returns, and which has not returned yet. The dumps of
+// suspended processes have none: DoStackSnapshot undoes it.
+func TestPendingHijack(t *testing.T) {
+	v := newVictim(t, "net10-hello")
+	n := 0
+	for _, th := range v.threads {
+		if th.OSID == 0 {
+			continue
+		}
+		st := v.stack(uint32(th.OSID))
+		for k := 1; k < len(st.frames); k++ {
+			f := &st.frames[k]
+			if st.frames[k-1].Kind != Managed || f.Kind != Managed {
+				continue
+			}
+			n++
+			slot := uint64(f.SP) - 8
+			edit := func(mark uint64) *coreedit.Core {
+				c := editable(t, "net10-hello")
+				state, _ := c.Word(uint64(th.Addr) + threadState)
+				a := uint64(th.Addr)
+				trip := uint64(v.s.Runtimes[0].Image.Span().Lo) + 0x1000
+				if err := errors.Join(c.SetWord(slot, trip), c.SetWord(a+threadState, state|mark),
+					c.SetWord(a+hijackReturn, uint64(f.PC.Addr)), c.SetWord(a+hijackSlot, slot)); err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			openEdit(t, edit(0x80), func(s *Session) {
+				if same := v.compare(s, "hijacked"); same != len(v.stacks) {
+					t.Errorf("thread %d, frame %d hijacked: %d of %d stacks are the same", th.OSID, k, same, len(v.stacks))
+				}
+			})
+			// Without the mark the words are left over from another time.
+			openEdit(t, edit(0), func(s *Session) {
+				fs, _ := s.NewWalker().Walk(nil, threadOf(t, s, uint32(th.OSID)))
+				if len(fs) > k && placeOf(&fs[k]) == placeOf(f) {
+					t.Errorf("thread %d, frame %d: a hijack that is none is undone", th.OSID, k)
+				}
+			})
+			break
+		}
+	}
+	if n < 5 {
+		t.Errorf("only %d threads could be hijacked", n)
+	}
+}
+
+// A core that tells of no thread opens, and says so.
+func TestNoThreads(t *testing.T) {
+	c := editable(t, "net10-hello")
+	c.Notes(func(name string, typ uint32, _ []byte) bool { return name != "CORE" || typ != 1 })
+	openEdit(t, c, func(s *Session) {
+		if len(s.Process.Threads) != 0 || len(s.Runtimes) != 1 || len(s.Process.Methods.All()) == 0 {
+			t.Errorf("%d threads, %d runtimes", len(s.Process.Threads), len(s.Runtimes))
+		}
+		if !warned(s.Process.Warnings, "no_threads") {
+			t.Errorf("warnings %v", s.Process.Warnings)
+		}
+	})
+}
+
+// A core of a CPU that is not known is refused, and one that claims to be of
+// another than it is does no harm.
+func TestOtherCPU(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "core")
+	for machine := range uint16(300) {
+		c := editable(t, "net10-crash-kernel")
+		c.SetMachine(machine)
+		if err := os.WriteFile(path, c.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := loader.Open(path, nil)
+		if err != nil {
+			if fe := (*loader.FormatError)(nil); !errors.As(err, &fe) || fe.Off != 18 || !strings.Contains(err.Error(), "CPU") {
+				t.Errorf("machine %d: %v", machine, err)
+			}
+			continue
+		}
+		walkAll(Open(p, nil))
+		p.Close()
+	}
+}
+
+// A file that ends anywhere is shown as far as it goes, with a warning.
+func TestCutAnywhere(t *testing.T) {
+	for _, name := range []string{"net10-hello", "net10-crash-kernel"} {
+		v := newVictim(t, name)
+		data := editable(t, name).Bytes()
+		path := filepath.Join(t.TempDir(), "core")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		opened, threads := 0, 0
+		for n := (len(data) - 1) &^ 4095; n >= 0; n -= 4096 {
+			if err := os.Truncate(path, int64(n)); err != nil {
+				t.Fatal(err)
+			}
+			p, err := loader.Open(path, nil)
+			if err != nil {
+				if !errors.Is(err, loader.ErrFormat) {
+					t.Errorf("%s cut at %#x: %v", name, n, err)
+				}
+				continue
+			}
+			opened++
+			threads = max(threads, len(p.Threads))
+			if !warned(p.Warnings, "core_cut") {
+				t.Errorf("%s cut at %#x: warnings %v", name, n, p.Warnings)
+			}
+			v.compare(Open(p, nil), name+" cut")
+			p.Close()
+		}
+		if want := (len(data) - 1) / 4096; opened != want || threads != len(v.stacks) {
+			t.Errorf("%s: %d of %d cut files open, with %d threads at most", name, opened, want, threads)
+		}
+	}
+}
