@@ -24,9 +24,13 @@ those that came from image files included, and the symbols that gave names. It
 opens to the same stacks on any machine, with no other files: a dump of megabytes
 or gigabytes becomes one to attach to a bug report.
 
-OUT is packed with zstd when its name ends in .zst; - is standard output. The
-command line of the process is left out; names and whatever else lay in the pages
-that were read is in it.`,
+OUT is packed with zstd when its name ends in .zst; - is standard output.
+
+What the process was started with is blanked: its command line, the values of its
+environment of six bytes or more, and copies of them in the pages that are kept, as
+far as no stack needs them. Vector registers are left out. The rest of those pages
+is as it was: stacks, parts of heaps, names, paths, and pieces of what the program
+worked on may be in them. Look at it before you publish it.`,
 		Example: `  seam trim core.1234 small.core.zst --images ./app
   seam stacks small.core.zst --images none`,
 		Args: cobra.ExactArgs(2),
