@@ -32,6 +32,12 @@ type Arch struct {
 	Signal   Layout // registers in the ucontext_t that Linux pushes for a signal handler
 	Context  Layout // registers in a Windows CONTEXT, which CoreCLR uses on every OS
 
+	// TLSOffset is where the desc of an NT_PRSTATUS note has the thread
+	// pointer, in bytes; 0 where it is in a note of its own (NT_ARM_TLS).
+	TLSOffset int
+	// SigReturns are the trampolines that signal handlers return to.
+	SigReturns []SigReturn
+
 	// FramePointer is the rule for a frame that keeps a frame pointer.
 	FramePointer Rule
 	// Leave finds, by following the instructions at pc, how code that no
@@ -51,6 +57,17 @@ type Arch struct {
 	Strip func(a Addr) Addr
 	// PE reads this CPU's PE unwind codes.
 	PE PECodes
+}
+
+// A SigReturn is the code that a signal handler of Linux returns to, which asks
+// the kernel to put back the registers of what was interrupted. The system
+// call's number is part of the kernel's ABI, and so is where the registers lie;
+// debuggers know such code by its bytes too, as its call frame information is
+// often missing (musl; the page that qemu-user makes) or wrong (see ARM64).
+type SigReturn struct {
+	Code    string // all of it
+	Starts  []int  // where its instructions begin, in bytes; the first is 0
+	Context int    // where the ucontext_t lies, in bytes from the stack pointer
 }
 
 // A Layout is where registers lie in a saved context.

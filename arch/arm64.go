@@ -27,6 +27,11 @@ var ARM64 = &Arch{
 	// ucontext_t: uc_mcontext at 176, fault_address first, then regs, sp, pc
 	// (arch/arm64/include/uapi/asm/sigcontext.h).
 	Signal: Layout{Size: 176 + 8 + 33*8, Fields: arm64Fields(184)},
+	// mov x8, 139; svc 0. The frame is siginfo_t of 128 bytes, ucontext_t (struct
+	// rt_sigframe, arch/arm64/kernel/signal.c). The vDSO's call frame information
+	// leads to the caller of the interrupted function: it can name the link
+	// register's place but not the pc's (arch/arm64/kernel/vdso/sigreturn.S).
+	SigReturns: []SigReturn{{"\x68\x11\x80\xd2\x01\x00\x00\xd4", []int{0, 4}, 128}},
 	// CONTEXT of winnt.h: ContextFlags, Cpsr, x0 to x28, fp, lr, sp, pc.
 	Context: Layout{Size: 0x110, Fields: arm64Fields(8)},
 

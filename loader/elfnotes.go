@@ -34,11 +34,6 @@ const (
 	atSysInfo  = 33 // AT_SYSINFO_EHDR: where the vDSO lies
 )
 
-// prStatusTLS says where NT_PRSTATUS has the thread pointer, by the size of
-// the note's layout: among 27 user registers fs_base is number 21
-// (user_regs_struct of sys/user.h). With other layouts it is a note of its own.
-var prStatusTLS = map[int]int{112 + 27*8: 112 + 21*8}
-
 // coreNotes is what the notes say that is needed to find the images.
 type coreNotes struct {
 	auxv  map[uint64]uint64
@@ -106,7 +101,7 @@ func (c *core) thread(n note) uint32 {
 	for _, f := range lay.Fields {
 		t.Regs.Set(f.Reg, binary.LittleEndian.Uint64(n.desc[f.Off:]))
 	}
-	if off := prStatusTLS[lay.Size]; off != 0 && off+8 <= len(n.desc) {
+	if off := c.p.Arch.TLSOffset; off != 0 && off+8 <= len(n.desc) {
 		t.TLS = arch.Addr(binary.LittleEndian.Uint64(n.desc[off:]))
 	}
 	c.p.Threads = append(c.p.Threads, t)
