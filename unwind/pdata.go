@@ -45,7 +45,9 @@ func (t *pdata) Unwind(s *Step) Outcome {
 	switch r := t.arch.PE.Rule(&s.Query, &s.Rule); r.Status {
 	case arch.PEOK:
 		return UseRule
-	case arch.PEMissing:
+	case arch.PEMissing, arch.PENoCode:
+		// Without its code an epilogue cannot be told from a body, and the rule
+		// of the one is wrong in the other.
 		return s.broken(InfoMissing, r.At)
 	default:
 		return s.broken(BadInfo, r.At)

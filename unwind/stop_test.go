@@ -155,52 +155,54 @@ func TestNullCall(t *testing.T) {
 // caller's pc is exact, all its registers are known. The trampoline is looked
 // up at its first byte when the byte before has no information, or another's.
 func TestSignals(t *testing.T) {
-	for i, tr := range trampolines {
-		a := arch.AMD64
-		if tr.context != 0 {
-			a = arch.ARM64
+	for _, a := range arch.All() {
+		for i, tr := range a.SigReturns {
+			testSignal(t, a, i, tr)
 		}
-		for _, main := range []uint64{0x6000, 0x9000} {
-			fde := asm{}.u8(cfaDefCFAOffset, 16)
-			if a.LR != arch.NoReg {
-				fde = fde.u8(cfaOffset|uint8(a.LR), 1)
+	}
+}
+
+func testSignal(t *testing.T, a *arch.Arch, i int, tr arch.SigReturn) {
+	for _, main := range []uint64{0x6000, 0x9000} {
+		fde := asm{}.u8(cfaDefCFAOffset, 16)
+		if a.LR != arch.NoReg {
+			fde = fde.u8(cfaOffset|uint8(a.LR), 1)
+		}
+		m := newSynth(a, peDatarel|peSdata4, []function{
+			{lo: synthBase + 0x100, size: 0x40, fde: fde},
+			{lo: synthBase + 0x200, size: 0x10, aug: "zRS"},
+		})
+		copy(m.View(synthBase+0x200, len(tr.Code)), tr.Code)
+		copy(m.View(synthBase+0x140, len(tr.Code)), tr.Code)
+		// One that a signal FDE covers, one in no table that begins
+		// right behind another function.
+		for _, at := range []uint64{synthBase + 0x200, synthBase + 0x140} {
+			ctx := make(asm, tr.Context+a.Signal.Size)
+			for _, f := range a.Signal.Fields {
+				v := 0x1000 + uint64(f.Reg)
+				switch f.Reg {
+				case a.PC:
+					v = synthBase + 0x100 // about to run its first instruction
+				case a.SP:
+					v = main
+				}
+				binary.LittleEndian.PutUint64(ctx[tr.Context+f.Off:], v)
 			}
-			m := newSynth(a, peDatarel|peSdata4, []function{
-				{lo: synthBase + 0x100, size: 0x40, fde: fde},
-				{lo: synthBase + 0x200, size: 0x10, aug: "zRS"},
-			})
-			copy(m.View(synthBase+0x200, len(tr.code)), tr.code)
-			copy(m.View(synthBase+0x140, len(tr.code)), tr.code)
-			// One that a signal FDE covers, one in no table that begins
-			// right behind another function.
-			for _, at := range []uint64{synthBase + 0x200, synthBase + 0x140} {
-				ctx := make(asm, tr.context+a.Signal.Size)
-				for _, f := range a.Signal.Fields {
-					v := 0x1000 + uint64(f.Reg)
-					switch f.Reg {
-					case a.PC:
-						v = synthBase + 0x100 // about to run its first instruction
-					case a.SP:
-						v = main
-					}
-					binary.LittleEndian.PutUint64(ctx[tr.context+f.Off:], v)
-				}
-				m.segs = slicesWithout(m.segs, 0x7000)
-				m.add(0x7000, asm{}.u64(1).u64(at).bytes(ctx))
-				var r arch.Regs
-				r.Set(a.PC, synthBase+0x110)
-				r.Set(a.SP, 0x7000)
-				w := m.unwinder(nil).NewWalker()
-				w.Start(&r, true, nil)
-				if !w.Next() || !w.Next() {
-					t.Fatalf("trampoline %d at %#x: %+v", i, at, w.Stop())
-				}
-				if f := w.Frame(); f.PC != (arch.PC{Addr: synthBase + 0x100, Exact: true}) || uint64(f.SP) != main {
-					t.Errorf("trampoline %d at %#x: %+v", i, at, f)
-				}
-				if got := w.Regs().Len(); got != len(a.Signal.Fields) {
-					t.Errorf("trampoline %d: %d registers known, want %d", i, got, len(a.Signal.Fields))
-				}
+			m.segs = slicesWithout(m.segs, 0x7000)
+			m.add(0x7000, asm{}.u64(1).u64(at).bytes(ctx))
+			var r arch.Regs
+			r.Set(a.PC, synthBase+0x110)
+			r.Set(a.SP, 0x7000)
+			w := m.unwinder(nil).NewWalker()
+			w.Start(&r, true, nil)
+			if !w.Next() || !w.Next() {
+				t.Fatalf("%s: trampoline %d at %#x: %+v", a.Name, i, at, w.Stop())
+			}
+			if f := w.Frame(); f.PC != (arch.PC{Addr: synthBase + 0x100, Exact: true}) || uint64(f.SP) != main {
+				t.Errorf("%s: trampoline %d at %#x: %+v", a.Name, i, at, f)
+			}
+			if got := w.Regs().Len(); got != len(a.Signal.Fields) {
+				t.Errorf("%s: trampoline %d: %d registers known, want %d", a.Name, i, got, len(a.Signal.Fields))
 			}
 		}
 	}
@@ -210,7 +212,7 @@ func TestSignals(t *testing.T) {
 func TestSignalCircle(t *testing.T) {
 	a := arch.AMD64
 	m := newSynth(a, peDatarel|peSdata4, nil)
-	copy(m.View(synthBase+0x140, 9), trampolines[0].code)
+	copy(m.View(synthBase+0x140, 9), a.SigReturns[0].Code)
 	ctx := make(asm, a.Signal.Size)
 	for _, f := range a.Signal.Fields {
 		v := uint64(0x7000)
@@ -258,6 +260,9 @@ func TestPdata(t *testing.T) {
 				return arch.PEResult{Status: arch.PEMissing, At: 0x1111}
 			case 2:
 				return arch.PEResult{Status: arch.PEBad, At: 0x2222}
+			case 5:
+				*r = arch.Rule{Base: q.Mem.(*synth).arch.SP, Offset: 5}
+				return arch.PEResult{Status: arch.PENoCode, At: 0x5555}
 			}
 			*r = arch.Rule{Base: q.Mem.(*synth).arch.SP, Offset: int32(q.Func.Unwind), RA: arch.NoReg}
 			r.Save(16, -8)
@@ -285,6 +290,7 @@ func TestPdata(t *testing.T) {
 		{arch.PC{Addr: synthBase + 0x850, Exact: true}, 8, UseRule, 0},
 		{arch.PC{Addr: synthBase + 0x210, Exact: true}, 0, Broken, InfoMissing},
 		{arch.PC{Addr: synthBase + 0x310, Exact: true}, 0, Broken, BadInfo},
+		{arch.PC{Addr: synthBase + 0x610, Exact: true}, 0, Broken, InfoMissing}, // its code is missing
 	} {
 		r, _, out, why := u.RuleAt(tt.pc)
 		if out != tt.out || r.Offset != tt.off || why.Reason != tt.want {
