@@ -106,6 +106,14 @@ func (c *Core) Set(a uint64, b []byte) error {
 // SetWord overwrites the 8 bytes at a.
 func (c *Core) SetWord(a, v uint64) error { return c.Set(a, le.AppendUint64(nil, v)) }
 
+// SetFile overwrites the 8 bytes at an offset in the file, if they are there.
+// Program headers are written anew by Bytes if there are holes.
+func (c *Core) SetFile(off, v uint64) {
+	if off < uint64(len(c.data)) && uint64(len(c.data))-off >= 8 {
+		le.PutUint64(c.data[off:], v)
+	}
+}
+
 // SetMachine changes what CPU the core claims to be of.
 func (c *Core) SetMachine(m uint16) { le.PutUint16(c.data[18:], m) }
 
