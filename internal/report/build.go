@@ -108,6 +108,7 @@ type describer struct {
 	places map[placeKey]*Place
 	c      Counts
 	last   arch.PC // of the frame before
+	spare  []Frame // room for the next stack
 }
 
 // A placeKey is what the description of a frame depends on, but for its stack
