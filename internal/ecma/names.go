@@ -2,8 +2,12 @@ package ecma
 
 import "fmt"
 
-// maxNesting bounds how deep types may be nested in each other.
-const maxNesting = 64
+// maxNesting bounds how deep types may be nested in each other, and
+// maxFullName how long the name of such a one may be, in bytes.
+const (
+	maxNesting  = 64
+	maxFullName = 1 << 14
+)
 
 // TypeName returns the full name of a TypeDef or TypeRef:
 // Namespace.Outer+Inner`1, as reflection spells it but without escapes.
@@ -20,6 +24,9 @@ func (m *Metadata) TypeName(t Token) (string, error) {
 		name = part
 		if outer == 0 {
 			return name, nil
+		}
+		if len(name) > maxFullName {
+			break
 		}
 		t = outer
 	}

@@ -3,6 +3,7 @@ package ecma
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -177,6 +178,7 @@ func (d *decoder) typ(depth int) Type {
 		return d.token(d.number(), depth)
 	case elemGenericInst:
 		t := d.typ(depth + 1)
+		t.Args = slices.Clip(t.Args) // of a scope's type, which is shared, if it is a broken one
 		for n := d.number(); n > 0 && !d.ended; n-- {
 			t.Args = append(t.Args, d.typ(depth+1))
 		}

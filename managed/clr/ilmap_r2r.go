@@ -1,6 +1,10 @@
 package clr
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"encoding/binary"
+
+	"github.com/seamwalk/seam/arch"
+)
 
 // The header of a ReadyToRun image and of its sections
 // (docs/design/coreclr/botr/readytorun-format.md).
@@ -68,10 +72,12 @@ func (r *Runtime) r2rBounds(c Code) (at arch.Addr, n uint32, form boundsForm, ok
 // r2rSection returns the RVA of a section and the image's major version.
 func (r *Runtime) r2rSection(header arch.Addr, kind uint32) (rva uint32, major uint16, ok bool) {
 	b := r.linked(header, r2rSections)
-	if b == nil || le32(b) != r2rSignature {
+	// Where the version lies a descriptor may say, so it may lie anywhere.
+	v := r.linked(field(header, r.names.R2RMajor), 2)
+	if b == nil || v == nil || le32(b) != r2rSignature {
 		return 0, 0, false
 	}
-	major = uint16(b[r.names.R2RMajor]) | uint16(b[r.names.R2RMajor+1])<<8
+	major = binary.LittleEndian.Uint16(v)
 	for i := range arch.Addr(min(le32(b[r2rCount:]), maxR2RSection)) {
 		s := r.linked(header+r2rSections+i*r2rSectionLen, r2rSectionLen)
 		if s == nil {

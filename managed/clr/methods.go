@@ -6,11 +6,13 @@ import (
 )
 
 // Bounds of an enumeration. RVAs have 32 bits, so a heap cannot be larger than
-// what they reach; the pages of nibble maps that are asked for are bounded over
-// all heaps, or hostile ones could be as many as fit a dump.
+// what they reach; the pages of nibble maps that are asked for, and the methods
+// that they tell of, are bounded over all heaps, or hostile ones, which may all
+// have one map, could be as many as fit a dump.
 const (
 	maxHeap     = 1 << 32
 	maxMapPages = 1 << 20
+	maxMethods  = 1 << 23
 )
 
 // JITMethods yields every piece of code that the JIT compiler made and that is
@@ -19,7 +21,7 @@ const (
 // all the rest. Funclets belong to their method. Heaps come in the order of the
 // runtime's map, methods of one heap by address.
 func (r *Runtime) JITMethods(yield func(loader.Method) bool) {
-	e := enumeration{r: r, yield: yield, pages: maxMapPages}
+	e := enumeration{r: r, yield: yield, pages: maxMapPages, left: maxMethods}
 	r.heaps(e.heap)
 }
 
@@ -27,6 +29,7 @@ type enumeration struct {
 	r     *Runtime
 	yield func(loader.Method) bool
 	pages int
+	left  int // pieces of code that may still be looked at
 	done  bool
 
 	heapNow *codeHeap
@@ -85,6 +88,10 @@ const codeHeaderSize = 8
 func (e *enumeration) code(next arch.Addr) {
 	start := e.start
 	if e.start = next; start == 0 || e.done {
+		return
+	}
+	if e.left--; e.left < 0 {
+		e.done = true
 		return
 	}
 	r, l := e.r, &e.r.codeLayout

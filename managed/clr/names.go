@@ -182,13 +182,22 @@ func (d *describer) params(meta *ecma.Metadata, sig []byte, scope ecma.Scope) {
 	d.m.Params = csharp(s.Params)
 }
 
+// maxTypesText bounds the text of one list of types, in bytes: two bytes of a
+// signature may name a type whose name takes pages. Those beyond it are "?".
+const maxTypesText = 1 << 16
+
 func csharp(ts []ecma.Type) []string {
 	if len(ts) == 0 {
 		return nil
 	}
 	s := make([]string, len(ts))
+	left := maxTypesText
 	for i, t := range ts {
+		if left <= 0 {
+			t = unknownType
+		}
 		s[i] = t.CSharp()
+		left -= len(s[i])
 	}
 	return s
 }

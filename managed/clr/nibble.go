@@ -26,6 +26,10 @@ const (
 	nibblesInUnit = 8
 )
 
+// maxEmptyUnits bounds the walk back over empty units: 64 MB of code without a
+// method's start.
+const maxEmptyUnits = 1 << 18
+
 // methodStart finds where the method at ip begins. missing is the address of
 // a unit of the map that the dump lacks.
 func (r *Runtime) methodStart(h *codeHeap, ip arch.Addr) (start arch.Addr, ok bool, missing arch.Addr) {
@@ -52,7 +56,7 @@ func (r *Runtime) methodStart(h *codeHeap, ip arch.Addr) (start arch.Addr, ok bo
 	u >>= 4
 	first := bucket - bucket%nibblesInUnit // bucket of the unit's highest nibble
 	bucket--
-	for {
+	for range maxEmptyUnits {
 		for ; u != 0; u, bucket = u>>4, bucket-1 {
 			if n := u & 15; n != 0 {
 				return at(bucket, n), true, 0
@@ -74,6 +78,7 @@ func (r *Runtime) methodStart(h *codeHeap, ip arch.Addr) (start arch.Addr, ok bo
 			return 0, false, 0
 		}
 	}
+	return 0, false, 0
 }
 
 // pointerUnit decodes a unit that points to the start of the method that

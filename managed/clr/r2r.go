@@ -137,6 +137,11 @@ func (r *Runtime) entryPoint(c *Code, funcs arch.Addr, i uint32) (missing arch.A
 	return 0
 }
 
+// maxProbes bounds the buckets of four that one key is looked for in. The
+// runtime keeps its tables no more than three quarters full, where a dozen
+// probes are rare.
+const maxProbes = 1 << 10
+
 // hashLookup looks key up in the runtime's PtrHashMap at table; 0 if it is not
 // there (src/coreclr/vm/hash.cpp, HashMap::LookupValue).
 func (r *Runtime) hashLookup(table arch.Addr, key uint64) (value uint64, missing arch.Addr) {
@@ -157,7 +162,7 @@ func (r *Runtime) hashLookup(table arch.Addr, key uint64) (value uint64, missing
 	size := arch.Addr(l.BucketSize)
 	seed := uint32(key >> 2)
 	inc := 1 + (uint32(key>>5)+1)%(n-1)
-	for range n {
+	for range min(n, maxProbes) {
 		b := arch.Addr(buckets) + size*arch.Addr(1+seed%n)
 		for slot := range arch.Addr(4) {
 			k, ok := r.word(b + arch.Addr(l.BucketKeys) + 8*slot)
