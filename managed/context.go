@@ -37,10 +37,11 @@ func (c *context) write(b []byte, regs *arch.Regs, flags uint32) {
 	binary.LittleEndian.PutUint32(b[c.l.FlagsAt:], flags)
 }
 
-// flagsAt reads the ContextFlags of the CONTEXT at a in the process.
+// flagsAt reads the ContextFlags of the CONTEXT at a in the process, as a walk
+// hands them on.
 func (c *context) flagsAt(mem arch.Memory, a arch.Addr) uint32 {
 	if b := mem.View(a+arch.Addr(c.l.FlagsAt), 4); b != nil {
-		return binary.LittleEndian.Uint32(b)
+		return binary.LittleEndian.Uint32(b) &^ c.l.XState
 	}
 	return 0
 }

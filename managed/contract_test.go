@@ -31,6 +31,9 @@ func TestContractRecorded(t *testing.T) {
 		{"net10-elt-fast-x64", "dump.zst", 207, 0},
 		{"net10-elt-slow-x64", "dump.zst", 207, 0},
 		{"net10-gc-x64", "dump.zst", 3, 0},
+		{"net10-hello-arm64", "dump.zst", 160, 0},
+		{"net10-r2r-arm64", "dump.zst", 1010, 0},
+		{"net10-scenarios-arm64", "dump.zst", 990, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := snapshotter(t, openCase(t, c.name, c.dump))

@@ -248,11 +248,13 @@ func compare(n *Snapshotter, c *Call, f, later *recorded, i int) (diffs []string
 	}
 	var got arch.Regs
 	flags := n.ctx.read(ctx, &got)
-	if f.Cflags != "" {
+	want, wantFlags, ok := f.registers(n)
+	moved, _, _ := later.registers(n)
+	if ok {
+		check("ContextFlags", uint64(flags), uint64(wantFlags))
+	} else if f.Cflags != "" {
 		check("ContextFlags", uint64(flags), hexNumber(f.Cflags))
 	}
-	want, ok := f.registers(n)
-	moved, _ := later.registers(n)
 	for r := arch.Reg(0); ok && r < arch.MaxRegs; r++ {
 		x, _ := got.Get(r)
 		y, _ := want.Get(r)
@@ -264,14 +266,14 @@ func compare(n *Snapshotter, c *Call, f, later *recorded, i int) (diffs []string
 }
 
 // registers returns those of the recorded CONTEXT, if it was recorded.
-func (f *recorded) registers(n *Snapshotter) (regs arch.Regs, ok bool) {
+func (f *recorded) registers(n *Snapshotter) (regs arch.Regs, flags uint32, ok bool) {
 	if f == nil {
-		return regs, false
+		return regs, 0, false
 	}
 	b, _ := hex.DecodeString(f.Ctx)
 	if len(b) < n.ctx.need() {
-		return regs, false
+		return regs, 0, false
 	}
-	n.ctx.read(b, &regs)
-	return regs, true
+	flags = n.ctx.read(b, &regs)
+	return regs, flags, true
 }

@@ -150,6 +150,7 @@ type ContextLayout struct {
 	FlagsAt int    `json:"flags_at"` // ContextFlags, 4 bytes
 	Whole   uint32 // ContextFlags of a CONTEXT with all integer and control registers
 	Unwound uint32 // CONTEXT_UNWOUND_TO_CALL, which unwinding sets; 0 where it does not
+	XState  uint32 // CONTEXT_XSTATE, which is lost when a Frame's CONTEXT is copied; 0 where it is not
 	Base    int    // bytes of the CONTEXT that every build has, Windows' own
 	Size    int    // sizeof(CONTEXT) of this runtime's build
 	Sizes   []struct {
@@ -186,6 +187,10 @@ func (p *Replay) Context() (l ContextLayout, ok bool) {
 		if ok {
 			break
 		}
+	}
+	// .NET 8 and 9 hand the bit on to callbacks, 10 does not.
+	if p.major != 0 && p.major < 10 {
+		l.XState = 0
 	}
 	for _, s := range l.Sizes {
 		if l.Size == 0 && s.OS == p.r.proc.OS && p.major >= s.Since {
