@@ -7,9 +7,17 @@ import (
 	"github.com/seamwalk/seam/arch"
 )
 
-// maxRecord bounds a CIE or FDE, in bytes. The largest in libcoreclr and node
-// have three thousand.
-const maxRecord = 256 << 10
+// Bounds of what call frame information may claim.
+const (
+	// maxRecord bounds a CIE or FDE, in bytes. The largest in libcoreclr and
+	// node have three thousand.
+	maxRecord = 64 << 10
+	// maxCIE bounds a CIE, in bytes: real ones have 20 to 30. Each takes a
+	// kilobyte once it is parsed, so maxCIEs bounds how many an image has:
+	// linkers join equal ones, and few compilers leave more than a dozen.
+	maxCIE  = 4 << 10
+	maxCIEs = 1 << 14
+)
 
 // A section is where call frame information lies: in the memory of the
 // process, or unpacked from a file (.debug_frame), whose offsets then stand
@@ -59,6 +67,7 @@ type cie struct {
 	sized     bool  // FDEs give the size of their augmentation
 	signal    bool  // the frame was interrupted, not calling
 	init      row   // the registers after the initial instructions
+	fault     fault // why it cannot be used
 }
 
 // An fde is a parsed frame description entry. It is a value, made anew at each
@@ -152,17 +161,21 @@ type fileMemory struct{ s *section }
 func (m fileMemory) View(a arch.Addr, n int) []byte { return m.s.view(a, n) }
 func (m fileMemory) Word(arch.Addr) (uint64, bool)  { return 0, false }
 
-// cieAt returns the CIE at a, parsed once.
+// cieAt returns the CIE at a, parsed once. That one is broken is remembered
+// too: all FDEs of an image may name it.
 func (t *cfi) cieAt(a arch.Addr) (*cie, fault) {
 	t.mu.RLock()
-	ci := t.cies[a]
+	ci, n := t.cies[a], len(t.cies)
 	t.mu.RUnlock()
 	if ci != nil {
-		return ci, fault{}
+		return ci, ci.fault
+	}
+	if n >= maxCIEs {
+		return nil, broken(a)
 	}
 	ci, f := t.parseCIE(a)
 	if f.reason != 0 {
-		return nil, f
+		ci = &cie{fault: f}
 	}
 	t.mu.Lock()
 	if t.cies == nil {
@@ -170,7 +183,7 @@ func (t *cfi) cieAt(a arch.Addr) (*cie, fault) {
 	}
 	t.cies[a] = ci
 	t.mu.Unlock()
-	return ci, fault{}
+	return ci, f
 }
 
 func (t *cfi) parseCIE(a arch.Addr) (*cie, fault) {
@@ -179,7 +192,7 @@ func (t *cfi) parseCIE(a arch.Addr) (*cie, fault) {
 	if f.reason != 0 {
 		return nil, f
 	}
-	if !r.isCIE {
+	if !r.isCIE || len(c.b) > maxCIE {
 		return nil, broken(a)
 	}
 	ci := &cie{addrSize: t.arch.Word}

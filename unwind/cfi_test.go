@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -262,6 +263,41 @@ func TestAbsoluteOfFileAndDump(t *testing.T) {
 		got, f := rowOf(m, arch.PC{Addr: synthBase + 0x110, Exact: true})
 		if got != "cfa=r7+8 r16=c-8" {
 			t.Errorf("%#x: got %q %v", lo, got, f)
+		}
+	}
+}
+
+// FDEs by the thousand that name one broken CIE, or each a CIE of its own, cost
+// neither minutes nor gigabytes.
+func TestHostileCIEs(t *testing.T) {
+	head := func(b asm, program int) asm {
+		body := asm{}.u32(0).u8(1).str("zR").uleb(1).sleb(-8).u8(16).block(asm{}.u8(peUdata4))
+		return b.u32(uint32(len(body) + program)).bytes(body)
+	}
+	for name, b := range map[string]asm{
+		"broken":   head(nil, 60000).bytes(make([]byte, 59999)).u8(0x3f),
+		"too many": nil,
+	} {
+		one := len(b) > 0
+		for range 30000 {
+			cie := uint32(0)
+			if !one {
+				cie = uint32(len(b))
+				b = head(b, 0)
+			}
+			at := uint32(len(b))
+			b = b.u32(13).u32(at + 4 - cie).u32(synthBase + 0x100).u32(0x40).u8(0)
+		}
+		m := &synth{arch: arch.AMD64, tables: map[string]arch.Span{}, span: arch.Span{Lo: synthBase, Hi: synthEnd}}
+		m.add(synthEH, b)
+		m.tables[".eh_frame"] = arch.Span{Lo: synthEH, Hi: synthEH + arch.Addr(len(b))}
+		began := time.Now()
+		got, f := rowOf(m, arch.PC{Addr: synthBase + 0x110, Exact: true})
+		if one != (f.reason == BadInfo) {
+			t.Errorf("%s: %q %v", name, got, f)
+		}
+		if d := time.Since(began); d > 2*time.Second {
+			t.Errorf("%s: it took %v", name, d)
 		}
 	}
 }
