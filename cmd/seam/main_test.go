@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // TestMain makes the test binary the program itself when asked to, so that
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("SEAM_TEST_RUN") != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	testscript.Main(m, map[string]func(){"seam": main}) // and for scripts
 }
 
 // seam runs the program in a folder.
