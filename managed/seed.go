@@ -78,6 +78,7 @@ func (n *Snapshotter) FindSeed(t *loader.Thread) SeedSearch {
 			return s
 		}
 		if w.native.Next() {
+			documented = documented && !w.throughHijack()
 			continue
 		}
 		if stop := w.native.Stop(); stop.Reason.Complete() || s.Seed != nil || !w.rescue() {
@@ -89,26 +90,27 @@ func (n *Snapshotter) FindSeed(t *loader.Thread) SeedSearch {
 }
 
 // documentedStep reports whether a profiler's unwinder leaves the frame that w
-// is at as we do: it knows neither the return address that the runtime has
-// hijacked nor stubs that push a register and have no unwind information, for
-// which it takes the word at the stack pointer.
+// is at as we do: of a stub, which has no unwind information, it takes the word
+// at the stack pointer for the return address, but some stubs push first.
 func (n *Snapshotter) documentedStep(w *Walker) bool {
 	f := w.native.Frame()
-	if c := n.lookup(f.PC.Addr); c.code.Kind == clr.Stub {
-		v, ok := n.mem.Word(f.SP)
-		return ok && n.lookup(arch.Addr(v)).managed()
+	if c := n.lookup(f.PC.Addr); c.code.Kind != clr.Stub {
+		return true
 	}
-	for _, h := range w.hijacks {
-		if h.Slot >= f.SP && h.Slot-f.SP < hijackReach {
-			return false
-		}
-	}
-	return true
+	v, ok := n.mem.Word(f.SP)
+	return ok && n.lookup(arch.Addr(v)).managed()
 }
 
-// hijackReach is how far above a frame's stack pointer its return address can
-// lie for its step to read it.
-const hijackReach = 1 << 16
+// throughHijack reports whether the last step went through a return address
+// that the runtime has hijacked, which a profiler's unwinder does not know of.
+func (w *Walker) throughHijack() bool {
+	for _, h := range w.hijacks {
+		if h.SP == w.native.Frame().SP {
+			return true
+		}
+	}
+	return false
+}
 
 // seed makes a seed of a frame's registers.
 func (n *Snapshotter) seed(regs *arch.Regs, code clr.Code) *Seed {

@@ -44,11 +44,10 @@ func ParseMode(s string) (Mode, error) {
 	return 0, fmt.Errorf("mode %q is none of self, suspended, os-suspended", s)
 }
 
-// COR_PRF_SNAPSHOT_INFO (src/coreclr/inc/corprof.idl).
-const (
-	COR_PRF_SNAPSHOT_DEFAULT          = 0
-	COR_PRF_SNAPSHOT_REGISTER_CONTEXT = 1
-)
+// COR_PRF_SNAPSHOT_REGISTER_CONTEXT of COR_PRF_SNAPSHOT_INFO asks for a context
+// in each callback (src/coreclr/inc/corprof.idl). The documentation calls it
+// COR_PRF_SNAPSHOT_CONTEXT.
+const COR_PRF_SNAPSHOT_REGISTER_CONTEXT = 1
 
 // A Request is a call of ICorProfilerInfo2::DoStackSnapshot, with what a dump
 // cannot tell of the caller.

@@ -39,9 +39,6 @@ var hresults = map[HRESULT]string{
 	CORPROF_E_STACKSNAPSHOT_INVALID_TGT_THREAD: "CORPROF_E_STACKSNAPSHOT_INVALID_TGT_THREAD",
 }
 
-// Failed reports whether h is a failure, as the macro FAILED does.
-func (h HRESULT) Failed() bool { return int32(h) < 0 }
-
 // Name returns the symbol of h, or "" if it is none that the calls return.
 func (h HRESULT) Name() string { return hresults[h] }
 

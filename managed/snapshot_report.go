@@ -205,6 +205,9 @@ func (n *Snapshotter) finish() HRESULT {
 		n.why.Text, n.why.At = "the walk found no managed frame, and no explicit Frame of a method", 0
 		return E_FAIL
 	}
+	if n.why.Row != 0 {
+		n.why = Why{} // of a call from inside of a callback
+	}
 	return S_OK
 }
 

@@ -64,10 +64,6 @@ const (
 	filterClause     = 1
 )
 
-// HasExInfo reports whether anything is known of where this runtime keeps the
-// state of an exception.
-func (p *Replay) HasExInfo() bool { return p.ex != nil }
-
 // ExInfoAt reads the exception at a, of thread t. It reports false if the dump
 // lacks it, missing then being the address of the first byte, or if what lies
 // there is none: half written, or of another layout.

@@ -53,9 +53,6 @@ func (r *Runtime) Replay() *Replay {
 	return p
 }
 
-// Major is the first number of the runtime's version, 0 if it is not known.
-func (p *Replay) Major() int { return p.major }
-
 // The classes of MethodDesc and the kinds of dynamic ones
 // (src/coreclr/vm/method.hpp, MethodClassification and DynamicMethodDesc).
 const (
