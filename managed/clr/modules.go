@@ -6,6 +6,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/ecma"
+	"github.com/seamwalk/seam/loader"
 )
 
 // A module is a Module object: one assembly file in one load context, or an
@@ -135,7 +136,7 @@ const (
 func (r *Runtime) moduleOf(md arch.Addr, rid uint32) *module {
 	var found *module
 	seen := map[arch.Addr]bool{}
-	r.loadedModules(func(a arch.Addr) bool {
+	r.loadedModules(r.mem, func(a, _ arch.Addr) bool {
 		if !seen[a] && r.methodDef(a, rid) == md {
 			found = r.module(a)
 		}
@@ -154,13 +155,14 @@ func (r *Runtime) moduleOf(md arch.Addr, rid uint32) *module {
 	return found
 }
 
-// loadedModules yields the Modules of the application domain's assemblies and
-// of ReadyToRun images; some twice.
-func (r *Runtime) loadedModules(yield func(arch.Addr) bool) {
+// loadedModules yields the Modules of the application domain's assemblies, with
+// the entries of the domain's list, and of ReadyToRun images, with 0; some
+// twice. The assemblies are read from mem.
+func (r *Runtime) loadedModules(mem *loader.Memory, yield func(mod, item arch.Addr) bool) {
 	n := &r.names
 	more := true
 	r.sections(func(s rangeSection) bool {
-		more = s.r2r == 0 || yield(s.r2r)
+		more = s.r2r == 0 || yield(s.r2r, 0)
 		return more
 	})
 	at, ok := r.data.pointer("AppDomain")
@@ -185,7 +187,7 @@ func (r *Runtime) loadedModules(yield func(arch.Addr) bool) {
 			if !ok {
 				return
 			}
-			if mod, ok := r.assemblyModule(arch.Addr(item)); ok && !yield(mod) {
+			if mod, ok := r.assemblyModule(mem, arch.Addr(item)); ok && !yield(mod, arch.Addr(item)) {
 				return
 			}
 		}
@@ -197,12 +199,12 @@ func (r *Runtime) loadedModules(yield func(arch.Addr) bool) {
 // assemblyModule returns the Module of an entry of the domain's list: of an
 // Assembly, or (.NET 10) of a DomainAssembly, which begins with the address of
 // one. A Module leads back to its Assembly.
-func (r *Runtime) assemblyModule(item arch.Addr) (mod arch.Addr, ok bool) {
+func (r *Runtime) assemblyModule(mem *loader.Memory, item arch.Addr) (mod arch.Addr, ok bool) {
 	n := &r.names
-	inner, _ := r.word(item)
+	inner, _ := mem.Word(item)
 	for _, a := range []arch.Addr{item, arch.Addr(inner)} {
-		mod, ok1 := r.word(field(a, n.AssemblyMod))
-		back, ok2 := r.word(field(arch.Addr(mod), n.ModAssembly))
+		mod, ok1 := mem.Word(field(a, n.AssemblyMod))
+		back, ok2 := mem.Word(field(arch.Addr(mod), n.ModAssembly))
 		if ok1 && ok2 && arch.Addr(back) == a {
 			return arch.Addr(mod), true
 		}
@@ -213,7 +215,7 @@ func (r *Runtime) assemblyModule(item arch.Addr) (mod arch.Addr, ok bool) {
 // methodDef returns the MethodDesc that a Module has for MethodDef row rid; 0
 // if none was made or the dump lacks it.
 func (r *Runtime) methodDef(mod arch.Addr, rid uint32) (md arch.Addr) {
-	r.methodMap(mod, func(first, count uint32, table arch.Addr) bool {
+	r.methodMap(r.mem, mod, func(first, count uint32, table arch.Addr) bool {
 		if rid-first >= count {
 			return true
 		}
@@ -226,14 +228,18 @@ func (r *Runtime) methodDef(mod arch.Addr, rid uint32) (md arch.Addr) {
 
 // methodMap yields the tables of a Module's map of methods, of which each goes
 // on where the one before ends: count words for the rows from first on.
-func (r *Runtime) methodMap(mod arch.Addr, yield func(first, count uint32, table arch.Addr) bool) {
+func (r *Runtime) methodMap(mem *loader.Memory, mod arch.Addr, yield func(first, count uint32, table arch.Addr) bool) {
 	n := &r.names
 	m, first := field(mod, n.ModMethods), uint32(0)
 	for range maxMapBlocks {
-		count, ok1 := r.u32(field(m, n.MapCount))
-		table, ok2 := r.word(field(m, n.MapTable))
-		next, ok3 := r.word(field(m, n.MapNext))
-		if !ok1 || !ok2 || !ok3 || count > maxRows || !yield(first, count, arch.Addr(table)) {
+		size := mem.View(field(m, n.MapCount), 4)
+		table, ok1 := mem.Word(field(m, n.MapTable))
+		next, ok2 := mem.Word(field(m, n.MapNext))
+		if size == nil || !ok1 || !ok2 {
+			return
+		}
+		count := le32(size)
+		if count > maxRows || !yield(first, count, arch.Addr(table)) {
 			return
 		}
 		first += count
@@ -248,9 +254,9 @@ const maxRows = 1 << 24
 
 // A definition says of which Module and MethodDef row a MethodDesc is.
 type definition struct {
-	mod arch.Addr
-	rid uint32
-	at  arch.Addr // of the map's entry
+	mod  arch.Addr
+	rid  uint32
+	item arch.Addr // the entry of the domain's list that led there, or 0
 }
 
 // definition finds the method whose MethodDesc is at md by md's address alone,
@@ -263,8 +269,8 @@ func (r *Runtime) definition(md arch.Addr) (definition, bool) {
 		k.definitions = map[arch.Addr]definition{}
 		left := maxMapWords
 		all := r.mem.Untracked()
-		r.loadedModules(func(mod arch.Addr) bool {
-			r.methodMap(mod, func(first, count uint32, table arch.Addr) bool {
+		r.loadedModules(all, func(mod, item arch.Addr) bool {
+			r.methodMap(all, mod, func(first, count uint32, table arch.Addr) bool {
 				for i := uint32(0); i < count && left > 0; i, left = i+1, left-1 {
 					at := table + 8*arch.Addr(i)
 					v, ok := all.Word(at)
@@ -273,7 +279,7 @@ func (r *Runtime) definition(md arch.Addr) (definition, bool) {
 						left -= missCost
 					}
 					if v &^= mapFlags; ok && v != 0 {
-						k.definitions[arch.Addr(v)] = definition{mod, first + i, at}
+						k.definitions[arch.Addr(v)] = definition{mod, first + i, item}
 					}
 				}
 				return left > 0
@@ -282,8 +288,11 @@ func (r *Runtime) definition(md arch.Addr) (definition, bool) {
 		})
 	})
 	d, ok := k.definitions[md]
-	if ok {
-		r.word(d.at) // of all that was read, a trim keeps the entry that was found
+	if ok { // of all that was read, a trim keeps what led to the one that was found
+		if d.item != 0 {
+			r.assemblyModule(r.mem, d.item)
+		}
+		r.methodDef(d.mod, d.rid)
 	}
 	return d, ok
 }
