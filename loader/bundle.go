@@ -27,11 +27,15 @@ var bundleMarker = []byte{
 // bundle's header, which is 0 in a host without one. It looks in the data
 // segments only, a few hundred kilobytes.
 func bundleMark(data []byte, progs []elfProg) (mark, header uint64, ok bool) {
+	left := len(data) // segments that lie over one another are not searched for ever
 	for _, p := range progs {
 		if p.typ != elf.PT_LOAD || p.flags&elf.PF_W == 0 {
 			continue
 		}
 		seg := within(data, p.off, p.filesz)
+		if left -= len(seg); left < 0 {
+			break
+		}
 		if i := bytes.Index(seg, bundleMarker); i >= 8 {
 			return p.off + uint64(i), le64(seg[i-8:]), true
 		}

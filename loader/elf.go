@@ -83,13 +83,13 @@ func parseELFHeader(data []byte) (*elfHeader, error) {
 		link, info := s.U32(), s.U32()
 		if s.Err() == nil {
 			if h.phnum == pnXNum && info >= pnXNum {
-				h.phnum = int(info)
+				h.phnum = int(min(info, 1<<31-1)) // an int may have 32 bits
 			}
 			if h.shnum == 0 && size < 1<<31 {
 				h.shnum = int(size)
 			}
 			if h.shstrndx == shnXIndex {
-				h.shstrndx = int(link)
+				h.shstrndx = int(min(link, 1<<31-1))
 			}
 		}
 	}
@@ -117,6 +117,10 @@ func parseProgs(data []byte, h *elfHeader, n int) (progs []elfProg, whole bool) 
 	return progs, k == n
 }
 
+// maxSectionName bounds the name of a section, in bytes; one that is longer is
+// left out. ".gnu.linkonce" sections of templates have some hundred.
+const maxSectionName = 1 << 10
+
 // parseSections reads the section headers of a file; what is cut off is left out.
 func parseSections(data []byte, h *elfHeader) []elfSection {
 	if h.shoff == 0 || h.shoff >= uint64(len(data)) {
@@ -137,7 +141,8 @@ func parseSections(data []byte, h *elfHeader) []elfSection {
 	if h.shstrndx < len(secs) {
 		if strs := sectionBytes(data, &secs[h.shstrndx]); strs != nil {
 			for i := range secs {
-				secs[i].name = cString(strs, uint64(names[i]))
+				at := min(uint64(names[i]), uint64(len(strs)))
+				secs[i].name = cString(strs[:min(at+maxSectionName, uint64(len(strs)))], at)
 			}
 		}
 	}

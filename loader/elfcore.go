@@ -27,6 +27,7 @@ type core struct {
 	p     *Process
 	loads []elfProg
 	notes coreNotes
+	noted uint64     // bytes of notes read
 	kept  *keptNotes // of a trimmed core, else nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -47,13 +48,21 @@ type fileNote struct {
 	path string
 }
 
-// readNotes reads one PT_NOTE segment. A core may have several.
+// readNotes reads one PT_NOTE segment. A core may have several, which together
+// are no longer than the file.
 func (c *core) readNotes(ph elfProg) {
+	if c.noted > uint64(len(c.data)) {
+		return
+	}
 	b := c.data[min(ph.off, uint64(len(c.data))):]
 	if uint64(len(b)) < ph.filesz {
 		c.p.warn("core_cut", int64(len(c.data)), "the file ends within its notes: %d of %d bytes are there", len(b), ph.filesz)
 	} else {
 		b = b[:ph.filesz]
+	}
+	if c.noted += uint64(len(b)); c.noted > uint64(len(c.data)) {
+		c.p.warn("note_bad", int64(ph.at), "the segments of notes lie over one another; no more of them are read")
+		return
 	}
 	c.p.core.notes = append(c.p.core.notes, b)
 	var current uint32 // the thread whose notes follow
@@ -176,16 +185,22 @@ func (c *core) fileNotes(n note) {
 	out := make([]fileNote, 0, num)
 	for range num {
 		f := fileNote{Span: arch.Span{Lo: arch.Addr(r.U64()), Hi: arch.Addr(r.U64())}}
-		f.off = r.U64() * page
+		pages := r.U64()
+		f.off = pages * page
 		end := bytes.IndexByte(names, 0)
 		if end < 0 {
 			c.p.warn("note_bad", n.off, "NT_FILE has paths for %d of %d mappings", len(out), num)
 			break
 		}
 		f.path, names = string(names[:end]), names[end+1:]
-		if f.Lo < f.Hi {
-			out = append(out, f)
+		if f.Lo >= f.Hi {
+			continue
 		}
+		if pages > math.MaxInt64/page || uint64(f.Hi-f.Lo) > math.MaxInt64-f.off {
+			c.p.warn("note_bad", n.off, "NT_FILE has %s mapped at %v from page %#x on, which no file has", f.path, f.Span, pages)
+			continue
+		}
+		out = append(out, f)
 	}
 	c.notes.files = append(c.notes.files, out...)
 }

@@ -101,8 +101,14 @@ func (m *Image) served(a arch.Addr) []byte {
 	m.servedOnce.Do(func() { m.ranges = m.readOnly() })
 	for i := range m.ranges {
 		if r := &m.ranges[i]; r.Has(a) {
-			off := r.off + uint64(a-r.Lo)
-			return m.src.data[min(off, uint64(len(m.src.data))):min(r.off+uint64(r.Hi-r.Lo), uint64(len(m.src.data)))]
+			// An offset that was claimed may lie before the file (above 2^63)
+			// or behind it.
+			data, off := m.src.data, r.off+uint64(a-r.Lo)
+			if off >= uint64(len(data)) {
+				return nil
+			}
+			data = data[off:]
+			return data[:min(uint64(r.Hi-a), uint64(len(data)))]
 		}
 	}
 	return nil

@@ -183,8 +183,10 @@ func (m *Image) elfRelocations() relocations {
 	// DT_RELR (gABI, "Relative relocations"): an even entry is an address, an
 	// odd one has a bit for each of the 63 words that follow. The addend is
 	// what lies there.
+	// Each is of a word of its own, so there are no more than words in the file.
+	words := len(s.data) / 8
 	add := func(at uint64) {
-		if w := s.linked(at, 8); w != nil {
+		if w := s.linked(at, 8); w != nil && len(out) < words {
 			out = append(out, relocation{at, le64(w)})
 		}
 	}

@@ -16,6 +16,9 @@ func (g *imageList) loosePE() {
 		host = g.list[0] // the program
 	}
 	for _, l := range g.c.loads {
+		if len(g.list) >= g.c.opt.Limits.Images {
+			break // finish says so
+		}
 		if l.flags != elf.PF_R || l.filesz == 0 || g.known(arch.Addr(l.vaddr)) {
 			continue
 		}

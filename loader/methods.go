@@ -1,7 +1,9 @@
 package loader
 
 import (
+	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -15,30 +17,30 @@ type Method struct {
 	Kind   string // "jit", "stub", "dynamic", ...
 }
 
-// A MethodTable lists the JIT-compiled methods of a process, by address.
+// A MethodTable lists the JIT-compiled methods of a process, by address. The
+// zero value is empty. It may be asked by many goroutines at once.
 type MethodTable struct {
+	mu   sync.Mutex
 	list []Method
 	fill func() []Method
 }
 
 // Fill sets where the methods come from. It is called once, when the table is
 // first asked, because most walks need only the few methods they meet.
-func (t *MethodTable) Fill(f func() []Method) { t.fill, t.list = f, nil }
+func (t *MethodTable) Fill(f func() []Method) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fill, t.list = f, nil
+}
 
 // All returns every method, by address. The slice is the table's own.
 func (t *MethodTable) All() []Method {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.fill != nil {
 		t.list = t.fill()
 		t.fill = nil
-		slices.SortFunc(t.list, func(a, b Method) int {
-			switch {
-			case a.Code.Lo < b.Code.Lo:
-				return -1
-			case a.Code.Lo > b.Code.Lo:
-				return 1
-			}
-			return 0
-		})
+		slices.SortFunc(t.list, func(a, b Method) int { return cmp.Compare(a.Code.Lo, b.Code.Lo) })
 	}
 	return t.list
 }

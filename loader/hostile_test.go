@@ -1,0 +1,130 @@
+package loader
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// A file offset near 2^64 does not reach around its end.
+func TestHostileFileOffset(t *testing.T) {
+	dir := t.TempDir()
+	// An assembly mapped flat, of which the dump has no page: all that can be
+	// compared is its size.
+	file := make([]byte, 2*pageSize)
+	copy(file, "MZ")
+	binary.LittleEndian.PutUint32(file[60:], 64)
+	copy(file[64:], "PE\x00\x00\x64\x86")
+	binary.LittleEndian.PutUint16(file[64+20:], 240)
+	binary.LittleEndian.PutUint16(file[64+24:], 0x20b)
+	if err := os.WriteFile(filepath.Join(dir, "a.dll"), file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range []uint64{0, 1<<64 - pageSize} {
+		var b buildCore
+		b.thread(1, 0x1000, 0x1000)
+		b.mapped(fileNote{arch.Span{Lo: 0x10000, Hi: 0x10000 + 2*pageSize}, off, "/x/a.dll"})
+		p := b.open(t, &Options{Find: DirFinder(dir)})
+		for _, a := range []arch.Addr{0x10000, 0x11000, 0x11ffc} {
+			if v := p.Memory.View(a, 4); off == 0 && v == nil || off != 0 && v != nil {
+				t.Errorf("offset %#x: %x at %v", off, v, a)
+			}
+		}
+	}
+	// The same by program headers alone, whose first offset lies before the file.
+	m := &Image{Format: "elf", src: &source{data: make([]byte, 3*pageSize)}, bias: 0x100000,
+		span: arch.Span{Lo: 0x100000, Hi: 0x102000}}
+	m.src.once.Do(func() {})
+	m.src.progs = []elfProg{{typ: elf.PT_LOAD, vaddr: 0x10, filesz: 0x1000, memsz: 0x1000}}
+	if b := m.served(0x100000); b != nil {
+		t.Errorf("%d bytes before the file's begin", len(b))
+	}
+	if b := m.served(0x100010); len(b) == 0 {
+		t.Error("the file's first byte is not served")
+	}
+}
+
+// Notes that are told of again and again are read once.
+func TestHostileNotes(t *testing.T) {
+	var b buildCore
+	for range 2000 {
+		b.note("CORE", 77, make([]byte, 8))
+	}
+	b.thread(1, 0x1000, 0x1000)
+	for range 60000 {
+		b.loads = append(b.loads, buildLoad{})
+	}
+	data := b.bytes()
+	for i := 1; i <= len(b.loads); i++ {
+		copy(data[elfHeaderSize+i*elfProgSize:], data[elfHeaderSize:elfHeaderSize+elfProgSize])
+	}
+	began := time.Now()
+	p, err := openBytes("built", data, Options{Limits: Limits{}.withDefaults()})
+	if err != nil || len(p.Threads) == 0 || !warned(p, "note_bad") {
+		t.Errorf("%v, %d threads, %v", err, len(p.Threads), p.Warnings)
+	}
+	if d := time.Since(began); d > 3*time.Second {
+		t.Errorf("it took %v", d)
+	}
+}
+
+// Section names without an end, relocations that repeat one another: what a
+// file claims costs no more room than a small multiple of its size.
+func TestHostileSections(t *testing.T) {
+	const n = 20000
+	data := make([]byte, elfHeaderSize+n*elfSectSize+1<<17)
+	strs := data[elfHeaderSize+n*elfSectSize:]
+	for i := range strs[:len(strs)-1] {
+		strs[i] = 'n'
+	}
+	for i := range n {
+		h := data[elfHeaderSize+i*elfSectSize:]
+		binary.LittleEndian.PutUint32(h[4:], uint32(elf.SHT_STRTAB))
+		binary.LittleEndian.PutUint64(h[24:], uint64(len(data)-len(strs)))
+		binary.LittleEndian.PutUint64(h[32:], uint64(len(strs)))
+	}
+	room := 0
+	for _, s := range parseSections(data, &elfHeader{shoff: elfHeaderSize, shnum: n, shstrndx: 0}) {
+		room += len(s.name)
+	}
+	if room > 4*len(data) {
+		t.Errorf("%d bytes of names in %d", room, len(data))
+	}
+
+	file := make([]byte, 1<<16)
+	le := binary.LittleEndian
+	for i, v := range []uint64{dtRelr, 0x1000, dtRelrSz, 0x8000, 0, 0} {
+		le.PutUint64(file[8*i:], v)
+	}
+	for i := 0x1000; i < 0x9000; i += 16 {
+		le.PutUint64(file[i:], 0x1000)
+		le.PutUint64(file[i+8:], ^uint64(0))
+	}
+	m := &Image{Format: "elf", src: &source{data: file, progs: []elfProg{
+		{typ: elf.PT_LOAD, filesz: 1 << 16, memsz: 1 << 16},
+		{typ: elf.PT_DYNAMIC, filesz: 64, memsz: 64}}}}
+	if r := m.elfRelocations(); len(r.list) > len(file)/8 || len(r.list) == 0 {
+		t.Errorf("%d relocations in %d words", len(r.list), len(file)/8)
+	}
+}
+
+// Methods may be asked for by several goroutines at once.
+func TestMethodsAtOnce(t *testing.T) {
+	var m MethodTable
+	m.Fill(func() []Method { return []Method{{Code: arch.Span{Lo: 2, Hi: 3}}, {Code: arch.Span{Lo: 1, Hi: 2}}} })
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if _, ok := m.At(1); !ok {
+				t.Error("no method")
+			}
+		})
+	}
+	wg.Wait()
+}
