@@ -9,7 +9,7 @@ import (
 
 func newStacks() *cobra.Command {
 	var f shared
-	fold := false
+	fold, profiler := false, false
 	cmd := &cobra.Command{
 		Use:   "stacks DUMP",
 		Short: "Every thread's whole stack, native and managed",
@@ -51,6 +51,9 @@ With -v each frame has its stack pointer, and how it was found:
 				return err
 			}
 			defer d.Close()
+			if profiler {
+				return f.asProfiler(cmd, d, style)
+			}
 			if err := f.write(d, out); err != nil && !errors.Is(err, errStrict) {
 				return err
 			} else if err := errors.Join(w.Flush(), err); err != nil {
@@ -60,6 +63,7 @@ With -v each frame has its stack pointer, and how it was found:
 		},
 	}
 	f.register(cmd, report.Formats()...)
+	cmd.Flags().BoolVar(&profiler, "as-profiler", false, "show what a profiler would have seen: DoStackSnapshot's callbacks, native runs walked from their contexts")
 	cmd.Flags().BoolVar(&fold, "fold", false, "show runs of the same frames once (text)")
 	return cmd
 }
