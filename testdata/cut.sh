@@ -4,7 +4,8 @@
 #   testdata/cut.sh CORPUS IMAGES
 #
 # CORPUS is the folder of the recorded dumps (*.zst), IMAGES a plain tree of the
-# image files they name. Afterwards `go test ./cmd/seam -run Fixtures -update`
+# image files they name; debug files of this machine are used if they are of the
+# same build. Afterwards `go test ./cmd/seam -run Fixtures -update`
 # writes want.txt, whose change is to be read.
 set -euo pipefail
 corpus=$(realpath "$1") images=$(realpath "$2")
@@ -14,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 go build -o "$work/seam" ./cmd/seam
 go build -o "$work/scrub" ./testdata/scrub
 while read -r name dump; do
-  "$work/seam" trim "$corpus/$dump" "$work/core.zst" --images none --images "$images" >/dev/null
+  "$work/seam" trim "$corpus/$dump" "$work/core.zst" --images "$images" >/dev/null
   mkdir -p "testdata/dumps/$name"
   echo "$name: $("$work/scrub" "$work/core.zst" "testdata/dumps/$name/core.zst")"
 done <<'LIST'
