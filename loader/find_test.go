@@ -3,6 +3,7 @@ package loader
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -67,5 +68,49 @@ func TestOtherFinders(t *testing.T) {
 	}
 	if got := PathFinder().Find(ImageID{Name: "lib.so"}, "lib.so"); len(got) != 0 {
 		t.Errorf("a relative path: %v", got)
+	}
+}
+
+// A countingFinder counts how often it is asked.
+type countingFinder struct {
+	paths []string
+	n     int
+}
+
+func (f *countingFinder) Find(ImageID, string) []string { f.n++; return f.paths }
+
+// Places are looked at one by one, until the right file is found.
+func TestLazyFinders(t *testing.T) {
+	dir := t.TempDir()
+	for _, f := range []string{"aabbcc/lib.so", "elf/aabbcc/lib.so", "aabbcc/other.so"} {
+		path := filepath.Join(dir, filepath.FromSlash(f))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := &countingFinder{paths: []string{"z"}}
+	f, id := MultiFinder(&countingFinder{}, DirFinder(dir), last), ImageID{Name: "lib.so", BuildID: "aabbcc"}
+	for n, want := range []int{0, 0, 0, 1} {
+		last.n = 0
+		k := 0
+		for range each(f, id, "/lib.so") {
+			if k++; k > n {
+				break
+			}
+		}
+		if last.n != want {
+			t.Errorf("after %d files the last finder was asked %d times", k, last.n)
+		}
+	}
+	// Each file once, those of the name first.
+	var want []string
+	for _, p := range []string{"aabbcc/lib.so", "elf/aabbcc/lib.so", "aabbcc/other.so"} {
+		want = append(want, filepath.Join(dir, filepath.FromSlash(p)))
+	}
+	if got := f.Find(id, "/lib.so"); !slices.Equal(got, append(want, "z")) {
+		t.Errorf("%q", got)
 	}
 }
