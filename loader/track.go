@@ -111,3 +111,17 @@ func (s *pageSet) spans() []arch.Span {
 	}
 	return out
 }
+
+// Constant returns the n bytes at a, which the process cannot have changed, of
+// memory or else of the image's file; nil if neither has them. A trimmed core
+// has them in a note, without the pages around them.
+func (m *Image) Constant(a arch.Addr, n int) []byte {
+	b := m.mem.Untracked().View(a, n)
+	if b == nil {
+		return m.FileView(a, n)
+	}
+	if m.mem.track != nil {
+		m.mem.track.linkTime(m, a, b)
+	}
+	return b
+}

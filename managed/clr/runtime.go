@@ -180,7 +180,10 @@ func (r *Runtime) descriptor() (*contract, error) {
 		return nil, fmt.Errorf("its contract descriptor at %v claims %d bytes and %d pointers", at, size, count)
 	}
 	textAt := arch.Addr(binary.LittleEndian.Uint64(head[descriptorText:]))
-	text := r.linked(textAt, int(size))
+	var text []byte
+	if img := r.proc.ImageAt(textAt); img != nil {
+		text = img.Constant(textAt, int(size))
+	}
 	if text == nil {
 		return nil, fmt.Errorf("the text of its contract descriptor, %d bytes at %v, is not at hand", size, textAt)
 	}
