@@ -106,10 +106,12 @@ func (p *private) clean(r arch.Span) []byte {
 	p.mem.Read(around.Lo, b)
 	// Found first, blanked then: one text can be part of another.
 	blank := []arch.Span{p.block}
-	if !p.find(b, func(at, n int) {
+	found := func(at, n int) {
 		lo := around.Lo + arch.Addr(at)
 		blank = append(blank, arch.Span{Lo: lo, Hi: lo + arch.Addr(n)})
-	}) {
+	}
+	variables(b, found)
+	if !p.find(b, found) {
 		blank = []arch.Span{r} // when in doubt, all
 	}
 	b = b[r.Lo-around.Lo : r.Hi-around.Lo]
@@ -159,4 +161,50 @@ func (p *private) find(b []byte, f func(at, n int)) bool {
 		}
 	}
 	return true
+}
+
+// variables calls f for each place in b that looks like a variable of an
+// environment, NAME=value. The dump may lack the block with the texts, as a mini
+// dump does, and a process can add to its environment.
+func variables(b []byte, f func(at, n int)) {
+	for i := 0; i < len(b); i++ {
+		k := bytes.IndexByte(b[i:], '=')
+		if k < 0 {
+			return
+		}
+		i += k
+		for width := 1; width <= 2; width++ {
+			if lo, hi := variable(b, i, width); lo < hi {
+				f(lo, hi-lo)
+				i = hi - 1 // what is behind belongs to the value
+				break
+			}
+		}
+	}
+}
+
+// variable returns where the variable begins and ends whose "=" is at i, if
+// its name has three capital letters at least: others are everywhere in code.
+// Its characters have one byte (UTF-8) or two (UTF-16).
+func variable(b []byte, i, width int) (lo, hi int) {
+	unit := func(at int) (c rune) {
+		switch {
+		case at < 0 || at+width > len(b):
+			return 0
+		case width == 2:
+			return rune(binary.LittleEndian.Uint16(b[at:]))
+		}
+		return rune(b[at])
+	}
+	for lo = i; ; lo -= width {
+		if c := unit(lo - width); !(c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_') {
+			break
+		}
+	}
+	if i-lo < 3*width || unit(i) != '=' {
+		return 0, 0
+	}
+	for hi = i + width; unit(hi) >= ' '; hi += width {
+	}
+	return lo, hi
 }

@@ -102,3 +102,22 @@ func TestTrimPrivateBound(t *testing.T) {
 		t.Errorf("%d bytes of the page are left, 8 were read", n)
 	}
 }
+
+// Variables are known by their look where nothing tells of them.
+func TestVariables(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"\x00PATH=/bin:/usr/bin\x00x", "PATH=/bin:/usr/bin"},
+		{"!\x00\x00E_ROOTS=/opt", "E_ROOTS=/opt"}, // the rest of one
+		{"a==b X=1 if(AB=c) \x00=\x00", ""},
+		{"TOKEN=a=b=c\x01", "TOKEN=a=b=c"},
+		{"TOKEN=", "TOKEN="},
+	} {
+		for _, in := range [][]byte{[]byte(c.in), wide(c.in), append([]byte{7}, wide(c.in)...)} {
+			var got []byte
+			variables(in, func(at, n int) { got = append(got, in[at:at+n]...) })
+			if string(got) != c.want && !bytes.Equal(got, wide(c.want)) {
+				t.Errorf("in %q: %q, want %q", in, got, c.want)
+			}
+		}
+	}
+}

@@ -26,8 +26,8 @@ or gigabytes becomes one to attach to a bug report.
 
 OUT is packed with zstd when its name ends in .zst; - is standard output.
 
-What the process was started with is blanked: its command line, the values of its
-environment of six bytes or more, and copies of them in the pages that are kept, as
+What the process was started with is blanked: its arguments, its environment, and
+copies of them, or of values of six bytes or more, in the pages that are kept, as
 far as no stack needs them. Vector registers are left out. The rest of those pages
 is as it was: stacks, parts of heaps, names, paths, and pieces of what the program
 worked on may be in them. Look at it before you publish it.`,
