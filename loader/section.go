@@ -44,10 +44,7 @@ func (m *Image) Section(name string) []byte {
 	if b := namedSection(m.src.data, m.src.secs(), name); b != nil {
 		return b
 	}
-	if d := m.src.debug(); d != nil {
-		return namedSection(d.data, d.secs, name)
-	}
-	return nil
+	return m.src.debug().Section(name)
 }
 
 // namedSection returns an unpacked section, or nil. Old files have
@@ -107,15 +104,61 @@ func inflate(kind elf.CompressionType, size uint64, b []byte) []byte {
 	return out.Bytes()
 }
 
-// A debugFile is a separate file of debugging information.
-type debugFile struct {
+// A DebugFile is an ELF file of debugging information: it describes an image
+// and is not mapped in the process. Its methods work on nil, which has nothing.
+type DebugFile struct {
 	data []byte
 	secs []elfSection
 }
 
+// ParseDebugFile reads the section headers of the ELF file that data is, as
+// what .gnu_debugdata unpacks to; nil if it is none.
+func ParseDebugFile(data []byte) *DebugFile {
+	h, err := parseELFHeader(data)
+	if err != nil {
+		return nil
+	}
+	return &DebugFile{data, parseSections(data, h)}
+}
+
+// DebugFile maps the file at path until p is closed. It returns nil if it is no
+// ELF file of that build-id: debugging information of another build would give
+// wrong answers and no error.
+func (p *Process) DebugFile(path, buildID string) *DebugFile {
+	c, ok := mapCandidate(path)
+	if !ok {
+		return nil
+	}
+	d := ParseDebugFile(c.data)
+	if d == nil || buildID == "" || d.buildID() != buildID {
+		c.unmap()
+		return nil
+	}
+	p.onClose(c.unmap)
+	return d
+}
+
+// Section returns the bytes of a section, unpacked; nil if there is none.
+func (d *DebugFile) Section(name string) []byte {
+	if d == nil {
+		return nil
+	}
+	return namedSection(d.data, d.secs, name)
+}
+
+// buildID returns the build-id in hex. It is read from its section: the program
+// headers speak of bytes that were stripped.
+func (d *DebugFile) buildID() (id string) {
+	eachNote(d.Section(".note.gnu.build-id"), 0, func(n note) bool {
+		id = hex.EncodeToString(n.desc)
+		return false
+	})
+	return id
+}
+
 // debug looks for a separate file of debugging information, once. Its
 // build-id must be the image's; a file without one is not taken.
-func (s *source) debug() *debugFile {
+func (s *source) debug() *DebugFile {
 	s.debugOnce.Do(func() {
 		id := s.fileID()
 		if id == "" || s.find == nil {
@@ -129,7 +172,7 @@ func (s *source) debug() *debugFile {
 			if path == s.file {
 				continue
 			}
-			if d := openDebug(path, id, s.p); d != nil {
+			if d := s.p.DebugFile(path, id); d != nil {
 				s.debugInfo = d
 				return
 			}
@@ -141,30 +184,4 @@ func (s *source) debug() *debugFile {
 // fileID returns the build-id of the file itself.
 func (s *source) fileID() string {
 	return buildID(s.progs, func(off, n uint64) []byte { return within(s.data, off, n) }, true)
-}
-
-// openDebug maps the file at path if its build-id is id.
-func openDebug(path, id string, p *Process) *debugFile {
-	c, ok := mapCandidate(path)
-	if !ok {
-		return nil
-	}
-	data := c.data
-	h, err := parseELFHeader(data)
-	if err == nil {
-		secs := parseSections(data, h)
-		// Its program headers speak of bytes that were stripped; the note's
-		// section is there.
-		var got string
-		eachNote(namedSection(data, secs, ".note.gnu.build-id"), 0, func(n note) bool {
-			got = hex.EncodeToString(n.desc)
-			return false
-		})
-		if got == id {
-			p.onClose(c.unmap)
-			return &debugFile{data, secs}
-		}
-	}
-	c.unmap()
-	return nil
 }

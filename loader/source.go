@@ -35,7 +35,7 @@ type source struct {
 	pes      sync.Map // *peHeader by offset
 
 	debugOnce sync.Once
-	debugInfo *debugFile
+	debugInfo *DebugFile
 }
 
 // open returns the file's bytes, or nil.

@@ -25,12 +25,8 @@ func openDebugData(_ *Symbolizer, img *loader.Image) *table {
 	if err != nil {
 		return nil
 	}
-	f, err := newELF(bytes.NewReader(elf), int64(len(elf)))
-	if err != nil {
-		return nil
-	}
 	// The packer leaves out what .dynsym has, but that was asked before.
-	return f.symbols(linkEnd(img))
+	return debugSymbols(loader.ParseDebugFile(elf), img)
 }
 
 var errXZ = errors.New("not an xz stream that can be read")

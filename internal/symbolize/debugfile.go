@@ -2,7 +2,6 @@ package symbolize
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -26,28 +25,16 @@ func openDebugFile(s *Symbolizer, img *loader.Image) *table {
 		}
 	}
 	for _, path := range s.opt.Find.Find(id, filepath.Join(filepath.Dir(img.Path), id.Name)) {
-		if t := readDebugFile(path, img); t != nil {
+		if t := debugSymbols(s.proc.DebugFile(path, img.ID.BuildID), img); t != nil {
 			return t
 		}
 	}
 	return nil
 }
 
-func readDebugFile(path string, img *loader.Image) *table {
-	r, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer r.Close()
-	st, err := r.Stat()
-	if err != nil || !st.Mode().IsRegular() {
-		return nil
-	}
-	f, err := newELF(r, st.Size())
-	if err != nil || f.buildID() != img.ID.BuildID {
-		return nil
-	}
-	return f.symbols(linkEnd(img))
+// debugSymbols takes the symbol table of a file of debugging information.
+func debugSymbols(f *loader.DebugFile, img *loader.Image) *table {
+	return parseSymbols(f.Section(".symtab"), f.Section(".strtab"), true, linkEnd(img))
 }
 
 // DebugFolders finds separate debug files where distributions and gdb put them

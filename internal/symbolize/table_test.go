@@ -95,6 +95,12 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// Sizes in ELF64, and types of sections.
+const (
+	ehSize, shSize     = 64, 64
+	shtSymtab, shtNote = 2, 7
+)
+
 // elf makes a file of the given sections, with a section table behind them.
 func elf(sections map[string][]byte, types map[string]uint32, links map[string]string) []byte {
 	names := []string{""}
@@ -145,18 +151,25 @@ func debugFile() []byte {
 		map[string]uint32{".note.gnu.build-id": shtNote, ".symtab": shtSymtab}, map[string]string{".symtab": ".strtab"})
 }
 
-func TestELFFile(t *testing.T) {
-	b := debugFile()
-	f, err := newELF(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
+func TestDebugFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.debug")
+	if err := os.WriteFile(path, debugFile(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if id := f.buildID(); id != "deadbeef" {
-		t.Errorf("build id %q", id)
+	var p loader.Process
+	defer p.Close()
+	f := p.DebugFile(path, "deadbeef")
+	tab := parseSymbols(f.Section(".symtab"), f.Section(".strtab"), true, 0x2000)
+	if tab == nil {
+		t.Fatal("no symbols")
 	}
-	tab := f.symbols(0x2000)
 	if e, ok := tab.find(0x1010); !ok || tab.name(e) != "hidden_helper" {
 		t.Errorf("hidden_helper not found")
+	}
+	for _, id := range []string{"deadbeee", ""} {
+		if f := p.DebugFile(path, id); f != nil {
+			t.Errorf("taken for %q", id)
+		}
 	}
 }
 
@@ -193,17 +206,15 @@ func TestNM(t *testing.T) {
 	if err != nil || len(out) == 0 {
 		t.Skipf("%s lists nothing of %s: %v", nm, filepath.Base(self), err)
 	}
-	r, err := os.Open(self)
+	data, err := os.ReadFile(self)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
-	st, _ := r.Stat()
-	f, err := newELF(r, st.Size())
-	if err != nil {
-		t.Skip(err) // not an ELF system
+	f := loader.ParseDebugFile(data)
+	if f == nil {
+		t.Skip("not an ELF system")
 	}
-	tab := f.symbols(1 << 62)
+	tab := parseSymbols(f.Section(".symtab"), f.Section(".strtab"), true, 1<<62)
 	n, bad := 0, 0
 	for line := range strings.Lines(string(out)) {
 		p := strings.Fields(line)
@@ -249,12 +260,8 @@ func FuzzSymbols(f *testing.F) {
 func FuzzDebugFile(f *testing.F) {
 	f.Add(debugFile())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := newELF(bytes.NewReader(b), int64(len(b)))
-		if err != nil {
-			return
-		}
-		e.buildID()
-		e.symbols(1 << 40)
+		e := loader.ParseDebugFile(b)
+		parseSymbols(e.Section(".symtab"), e.Section(".strtab"), true, 1<<40)
 	})
 }
 
