@@ -162,7 +162,7 @@ func TestTypeSig(t *testing.T) {
 		"\x21\x22\x11\x00\x00\x00\x00\x00\x00":         {"Outer`1+Inner`2[System.Int32,A.B,System.Object]", "Outer<int>.Inner<A.B, object>"},
 		"\x22\x01\x33\x11\x00\x00\x00\x00\x00\x00\x0e": {"System.String", "string"},
 	} {
-		typ, err := m.TypeSig([]byte(sig), Scope{Handle: handle})
+		typ, err := m.typeSig([]byte(sig), Scope{Handle: handle})
 		if got := [2]string{typ.String(), typ.CSharp()}; got != want || err != nil {
 			t.Errorf("%x: %q, %v; want %q", sig, got, err, want)
 		}
@@ -173,7 +173,7 @@ func TestTypeSig(t *testing.T) {
 		strings.Repeat("\x1d", 1000),
 		"\x1b\x00" + "\xdf\xff\xff\xff" + strings.Repeat("\x08", 5000),
 	} {
-		if typ, err := m.TypeSig([]byte(sig), Scope{Handle: handle}); err == nil {
+		if typ, err := m.typeSig([]byte(sig), Scope{Handle: handle}); err == nil {
 			t.Errorf("%.20x…: %v, want an error", sig, typ)
 		}
 	}

@@ -66,7 +66,6 @@ type Scope struct {
 
 // A MethodSig is a method's signature (II.23.2.1, II.23.2.2).
 type MethodSig struct {
-	HasThis bool
 	Generic int // how many generic parameters the method itself has
 	Return  Type
 	Params  []Type
@@ -80,8 +79,8 @@ func (m *Metadata) MethodSig(sig []byte, scope Scope) (MethodSig, error) {
 	return s, d.err
 }
 
-// TypeSig decodes the signature of a type (II.23.2.12, II.23.2.14).
-func (m *Metadata) TypeSig(sig []byte, scope Scope) (Type, error) {
+// typeSig decodes the signature of a type (II.23.2.12, II.23.2.14).
+func (m *Metadata) typeSig(sig []byte, scope Scope) (Type, error) {
 	d := decoder{m: m, b: sig, scope: scope, nodes: maxNodes}
 	t := d.typ(0)
 	return t, d.err
@@ -137,7 +136,6 @@ func (d *decoder) number() uint32 {
 func (d *decoder) method(depth int) MethodSig {
 	var s MethodSig
 	call := d.byte()
-	s.HasThis = call&0x20 != 0
 	if call&callGeneric != 0 {
 		s.Generic = int(d.number())
 	}

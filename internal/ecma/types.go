@@ -117,7 +117,7 @@ func (t Type) name(b *strings.Builder) {
 		if i > 0 {
 			b.WriteByte('.')
 		}
-		base, arity := Arity(part)
+		base, arity := splitArity(part)
 		b.WriteString(base)
 		if n := min(arity, len(t.Args)-used); n > 0 {
 			b.WriteByte('<')
@@ -133,9 +133,9 @@ func (t Type) name(b *strings.Builder) {
 	}
 }
 
-// Arity splits a metadata name into what C# calls the type and how many
+// splitArity splits a metadata name into what C# calls the type and how many
 // generic parameters it declares itself: List`1 is List with 1.
-func Arity(name string) (base string, n int) {
+func splitArity(name string) (base string, n int) {
 	i := strings.LastIndexByte(name, '`')
 	if i < 0 || i == len(name)-1 {
 		return name, 0
