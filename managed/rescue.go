@@ -58,7 +58,7 @@ func (w *Walker) rescue() bool {
 			w.chain = c // passed: not to be looked at again
 			continue
 		}
-		if !ex {
+		if f.Kind == clr.InlinedCallFrame { // what others hold is exact
 			if at = w.settle(&regs, sp); at <= sp {
 				w.chain = c // the frame that the walk is at
 				continue
@@ -102,7 +102,11 @@ func (w *Walker) settle(regs *arch.Regs, sp uint64) uint64 {
 		}
 	}
 	for at, n := noted, 0; n < maxSettle && at >= sp && at <= noted; at, n = at-word, n+1 {
-		if v, ok := mem.Word(arch.Addr(at - word)); ok && v == pc {
+		v, ok := mem.Word(arch.Addr(at - word))
+		if !ok {
+			break // it may have been this one
+		}
+		if v == pc {
 			regs.Set(a.SP, at)
 			return at
 		}
