@@ -149,10 +149,11 @@ func (h *holes) check(s *Session, hole arch.Span) (changed bool) {
 	return true
 }
 
-// called reports whether a frame of the whole stack has this pc.
+// called reports whether a frame of the whole stack has this pc, or one behind
+// the next call: an InlinedCallFrame may hold that of the call before.
 func (h *holes) called(pc arch.Addr) bool {
 	for p := range h.known {
-		if p.pc == pc {
+		if pc <= p.pc && p.pc-pc <= maxCallApart {
 			return true
 		}
 	}
