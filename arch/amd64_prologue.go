@@ -14,8 +14,9 @@ type amd64PrologueState struct {
 	depth int32 // CFA - rsp
 	fp    int32 // CFA - rbp, once rbp is the frame pointer
 	isFP  bool
-	alloc bool // rsp has been lowered for locals
-	osr   bool // it works on another function's frame
+	alloc bool  // rsp has been lowered for locals
+	probe int32 // how far r11 lies below rsp, once it does
+	osr   bool  // it works on another function's frame
 	saved RegSet
 	rule  Rule
 }
@@ -48,6 +49,16 @@ func amd64FromPrologue(mem Memory, start, pc Addr, r *Rule) bool {
 	return true
 }
 
+// lower makes room for n bytes of locals.
+func (s *amd64PrologueState) lower(n int64) bool {
+	if n <= 0 || int64(s.depth)+n > 1<<30 {
+		return false
+	}
+	s.depth += int32(n)
+	s.alloc = true
+	return true
+}
+
 // run does one instruction. It reports false at the first that is not of a
 // prologue, or that changes the stack pointer in a way it does not know.
 func (s *amd64PrologueState) run(in *x86asm.Inst) bool {
@@ -73,13 +84,11 @@ func (s *amd64PrologueState) run(in *x86asm.Inst) bool {
 			return true
 		}
 		n, ok := in.Args[1].(x86asm.Imm)
-		if !ok || n <= 0 || n > 1<<30 {
-			return false
-		}
-		s.depth += int32(n)
-		s.alloc = true
-		return true
+		return ok && s.lower(int64(n))
 	case x86asm.MOV:
+		if in.Args[0] == x86asm.RSP && in.Args[1] == x86asm.R11 && s.probe > 0 {
+			return s.lower(int64(s.probe))
+		}
 		if in.Args[0] == x86asm.RBP && in.Args[1] == x86asm.RSP && !s.isFP {
 			s.fp, s.isFP = s.depth, true
 			return true
@@ -93,7 +102,16 @@ func (s *amd64PrologueState) run(in *x86asm.Inst) bool {
 			s.fp, s.isFP = s.depth-int32(m.Disp), true
 			return true
 		}
-	case x86asm.CALL, x86asm.JMP, x86asm.RET, x86asm.POP, x86asm.UD2, x86asm.INT, x86asm.SYSCALL, x86asm.LEAVE, x86asm.ENTER:
+		if in.Args[0] == x86asm.R11 && ok && m.Base == x86asm.RSP && m.Index == 0 {
+			s.probe = -int32(m.Disp)
+		}
+	case x86asm.CALL:
+		// Before a frame of more than a page is made its pages are touched, or
+		// it could leap over the guard page: lea r11, [rsp-n]; call the helper,
+		// which keeps all registers; mov rsp, r11 (src/coreclr/jit/codegenxarch.cpp,
+		// genAllocLclFrame; seen in System.Private.CoreLib of .NET 8 to 10).
+		return s.probe > 0 && !s.alloc
+	case x86asm.JMP, x86asm.RET, x86asm.POP, x86asm.UD2, x86asm.INT, x86asm.SYSCALL, x86asm.LEAVE, x86asm.ENTER:
 		return false
 	}
 	if _, jump := in.Args[0].(x86asm.Rel); jump {
@@ -116,7 +134,7 @@ func (s *amd64PrologueState) borrows(in *x86asm.Inst) bool {
 		if m.Base == x86asm.RBP && !s.isFP {
 			return true
 		}
-		if i == 0 && in.Op == x86asm.MOV && m.Base == x86asm.RSP && m.Disp >= int64(s.depth) {
+		if i == 0 && in.Op == x86asm.MOV && m.Base == x86asm.RSP && int32(m.Disp) >= s.depth {
 			reg, size, ok := amd64Operand(in.Args[1])
 			return ok && size == 8 && amd64Pushed.Has(reg)
 		}

@@ -25,6 +25,17 @@ func TestFromPrologue(t *testing.T) {
 		{"no frame pointer", "\x53\x48\x83\xec\x20\x48\x89\xfb\xe8\x00\x00\x00\x00",
 			amd64RSP, 48, []Slot{{-8, amd64RIP}, {-16, amd64RBX}}},
 		// push rax; call: the push is room
+		// push rbp; push r15; lea r11, [rsp-1118h]; call [rip+x]; mov rsp, r11; lea rbp, [rsp+1120h]; call
+		{"probed, frame pointer", "\x55\x41\x57\x4c\x8d\x9c\x24\xe8\xee\xff\xff\xff\x15\x30\xfb\x48\x00\x49\x8b\xe3\x48\x8d\xac\x24\x20\x11\x00\x00\xe8\x00\x00\x00\x00",
+			amd64RBP, 16, []Slot{{-8, amd64RIP}, {-16, amd64RBP}, {-24, amd64R15}}},
+		// push rbx; lea r11, [rsp-1000h]; call [rip+x]; mov rsp, r11; mov rbx, rdi; call
+		{"probed", "\x53\x4c\x8d\x9c\x24\x00\xf0\xff\xff\xff\x15\x30\xfb\x48\x00\x49\x8b\xe3\x48\x89\xfb\xe8\x00\x00\x00\x00",
+			amd64RSP, 16 + 4096, []Slot{{-8, amd64RIP}, {-16, amd64RBX}}},
+		// the same, behind the call that probes
+		{"probing", "\x53\x4c\x8d\x9c\x24\x00\xf0\xff\xff\xff\x15\x30\xfb\x48\x00", amd64RSP, 16, []Slot{{-8, amd64RIP}, {-16, amd64RBX}}},
+		// push rbx; test [rsp-1000h], eax; sub rsp, 1000h; call
+		{"touched", "\x53\x85\x84\x24\x00\xf0\xff\xff\x48\x81\xec\x00\x10\x00\x00\xe8\x00\x00\x00\x00",
+			amd64RSP, 16 + 4096, []Slot{{-8, amd64RIP}, {-16, amd64RBX}}},
 		{"room by a push", "\x50\xff\x15\xc1\xcf\xfb\xff", amd64RSP, 16, []Slot{{-8, amd64RIP}}},
 	} {
 		mem := flat{start, []byte(c.code)}
