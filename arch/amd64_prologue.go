@@ -109,7 +109,7 @@ func (s *amd64PrologueState) run(in *x86asm.Inst) bool {
 		// Before a frame of more than a page is made its pages are touched, or
 		// it could leap over the guard page: lea r11, [rsp-n]; call the helper,
 		// which keeps all registers; mov rsp, r11 (src/coreclr/jit/codegenxarch.cpp,
-		// genAllocLclFrame; seen in System.Private.CoreLib of .NET 8 to 10).
+		// genAllocLclFrame; seen in System.Private.CoreLib).
 		return s.probe > 0 && !s.alloc
 	case x86asm.JMP, x86asm.RET, x86asm.POP, x86asm.UD2, x86asm.INT, x86asm.SYSCALL, x86asm.LEAVE, x86asm.ENTER:
 		return false
