@@ -18,6 +18,8 @@ while read -r name dump; do
   "$work/seam" trim "$corpus/$dump" "$work/core.zst" --images "$images" >/dev/null
   mkdir -p "testdata/dumps/$name"
   echo "$name: $("$work/scrub" "$work/core.zst" "testdata/dumps/$name/core.zst")"
+  sum=$(sha256sum <"testdata/dumps/$name/core.zst" | cut -d' ' -f1)
+  sed -i "s/sha256 \`[0-9a-f]*\`/sha256 \`$sum\`/" "testdata/dumps/$name/README.md"
 done <<'LIST'
 net10-hello net10-hello-x64/normal.zst
 net10-busy-a net10-busy-x64/a/dump.zst

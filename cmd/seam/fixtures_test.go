@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -35,6 +37,14 @@ func TestFixtures(t *testing.T) {
 			t.Errorf("%s: exit status %d: %s", name, status, errs)
 		}
 		golden.Compare(t, "../../../testdata/dumps/"+name+"/want.txt", []byte(out))
+		core, err := os.ReadFile(filepath.Join(dir, "core.zst"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		about, err := os.ReadFile(filepath.Join(dir, "README.md"))
+		if sum := fmt.Sprintf("%x", sha256.Sum256(core)); !strings.Contains(string(about), sum) {
+			t.Errorf("%s: README.md is of another core.zst than that of SHA-256 %s (%v)", name, sum, err)
+		}
 	}
 }
 
