@@ -11,28 +11,10 @@ const (
 	amd64Near  = 16384 // bytes; libc has functions of 10,000
 )
 
-// An amd64Value is what is known of a register or a stack slot: the value that
-// a register had at the start plus an offset, or what the stack held there.
-type amd64Value struct {
-	kind amd64Kind
-	reg  Reg
-	off  int64
-}
-
-type amd64Kind uint8
-
-const (
-	amd64Unknown amd64Kind = iota
-	amd64Sum               // reg + off
-	amd64Load              // the 8 bytes at reg + off
-)
-
 // An amd64Path is the state of the CPU along one way through the code.
 type amd64Path struct {
-	reg    [16]amd64Value
-	stored [16]struct{ at, v amd64Value } // on the stack, along this path
-	n      int
-	lost   bool   // there were more stores
+	reg [16]codeValue
+	stores
 	sums   RegSet // registers that hold an address computed with an index: a switch jumps to such
 	pushed int64  // bytes that a caller in the same piece of code (a PLT entry) has pushed before
 }
@@ -44,7 +26,7 @@ type amd64Path struct {
 func amd64Leave(mem Memory, pc Addr, r *Rule) bool {
 	var p amd64Path
 	for i := range p.reg {
-		p.reg[i] = amd64Value{amd64Sum, Reg(i), 0}
+		p.reg[i] = codeValue{valueSum, Reg(i), 0}
 	}
 	p.pushed = amd64PLTPushed(mem, pc)
 	steps := amd64Steps
@@ -174,7 +156,7 @@ func (p *amd64Path) isSwitch(mem Memory, pc Addr, in *x86asm.Inst) bool {
 // that returns for it.
 func (p *amd64Path) leave(ret bool, r *Rule) bool {
 	sp := p.reg[amd64RSP]
-	if sp.kind != amd64Sum || sp.reg != amd64RSP && sp.reg != amd64RBP {
+	if sp.kind != valueSum || sp.reg != amd64RSP && sp.reg != amd64RBP {
 		return false // longjmp, for one, has RSP from somewhere else
 	}
 	off := sp.off
@@ -182,7 +164,7 @@ func (p *amd64Path) leave(ret bool, r *Rule) bool {
 		// What was pushed and not popped are arguments of the code jumped to.
 		off = p.pushed
 	}
-	if p.find(amd64Value{amd64Sum, sp.reg, off}) >= 0 {
+	if p.find(codeValue{valueSum, sp.reg, off}) >= 0 {
 		return false // not a return: it jumps to what this code has pushed
 	}
 	cfa := off + 8
@@ -203,8 +185,8 @@ func (p *amd64Path) leave(ret bool, r *Rule) bool {
 		v := p.reg[reg]
 		off := v.off - cfa
 		switch {
-		case v == amd64Value{amd64Sum, reg, 0}:
-		case v.kind == amd64Load && v.reg == sp.reg && off == int64(int32(off)):
+		case v == codeValue{valueSum, reg, 0}:
+		case v.kind == valueLoad && v.reg == sp.reg && off == int64(int32(off)):
 			out.Save(reg, int32(off))
 		case reg == amd64RSI || reg == amd64RDI:
 			// Scratch registers but on Windows: there they would be restored,
@@ -217,51 +199,14 @@ func (p *amd64Path) leave(ret bool, r *Rule) bool {
 	return true
 }
 
-// find returns the index of the last store to the 8 bytes at at, or -1.
-func (p *amd64Path) find(at amd64Value) int {
-	for i := p.n - 1; i >= 0; i-- {
-		if p.stored[i].at == at {
-			return i
-		}
-	}
-	return -1
-}
-
-// load returns what the 8 bytes at at hold.
-func (p *amd64Path) load(at amd64Value) amd64Value {
-	if at.kind != amd64Sum {
-		return amd64Value{}
-	}
-	if i := p.find(at); i >= 0 {
-		return p.stored[i].v
-	}
-	if p.lost {
-		return amd64Value{}
-	}
-	return amd64Value{amd64Load, at.reg, at.off}
-}
-
-// store notes that the 8 bytes at at were written. Only stores through the
-// stack pointer's own base matter: no other is taken back on the way out.
-func (p *amd64Path) store(at, v amd64Value) {
-	if at.kind != amd64Sum || at.reg != p.reg[amd64RSP].reg && at.reg != amd64RBP {
-		return
-	}
-	i := p.find(at)
-	if i < 0 {
-		if p.n == len(p.stored) {
-			p.lost = true
-			return
-		}
-		i = p.n
-		p.n++
-	}
-	p.stored[i] = struct{ at, v amd64Value }{at, v}
+// store notes that the 8 bytes at at were written.
+func (p *amd64Path) store(at, v codeValue) {
+	p.put(at, v, p.reg[amd64RSP].reg, amd64RBP)
 }
 
 func (p *amd64Path) clobber(rs ...Reg) {
 	for _, r := range rs {
-		p.reg[r] = amd64Value{}
+		p.reg[r] = codeValue{}
 	}
 }
 
@@ -288,10 +233,10 @@ func amd64Operand(a x86asm.Arg) (r Reg, size int, ok bool) {
 }
 
 // address returns the address that a memory operand stands for.
-func (p *amd64Path) address(m x86asm.Mem) amd64Value {
+func (p *amd64Path) address(m x86asm.Mem) codeValue {
 	r, size, ok := amd64Operand(m.Base)
-	if !ok || size != 8 || m.Index != 0 || m.Segment != 0 || p.reg[r].kind != amd64Sum {
-		return amd64Value{}
+	if !ok || size != 8 || m.Index != 0 || m.Segment != 0 || p.reg[r].kind != valueSum {
+		return codeValue{}
 	}
 	v := p.reg[r]
 	v.off += int64(int32(m.Disp)) // x86asm does not extend the sign of 4 bytes
@@ -299,7 +244,7 @@ func (p *amd64Path) address(m x86asm.Mem) amd64Value {
 }
 
 func (p *amd64Path) move(by int64) {
-	if sp := &p.reg[amd64RSP]; sp.kind == amd64Sum {
+	if sp := &p.reg[amd64RSP]; sp.kind == valueSum {
 		sp.off += by
 	}
 }
@@ -322,7 +267,7 @@ func (p *amd64Path) run(in *x86asm.Inst) {
 	case 0, x86asm.NOP, x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.PREFETCHT0, x86asm.PREFETCHT1,
 		x86asm.PREFETCHT2, x86asm.PREFETCHNTA, x86asm.PREFETCHW:
 	case x86asm.PUSH, x86asm.PUSHFQ:
-		v := amd64Value{}
+		v := codeValue{}
 		if isReg {
 			v = p.reg[dst]
 		}
@@ -345,22 +290,22 @@ func (p *amd64Path) run(in *x86asm.Inst) {
 		case isReg && size == 8 && srcIsMem:
 			p.reg[dst] = p.load(p.address(srcMem))
 		case isReg:
-			p.reg[dst] = amd64Value{}
+			p.reg[dst] = codeValue{}
 		case isMem && srcReg && srcSize == 8:
 			p.store(p.address(mem), p.reg[src])
 		case isMem:
-			p.store(p.address(mem), amd64Value{})
+			p.store(p.address(mem), codeValue{})
 		}
 	case x86asm.LEA:
 		if isReg {
-			v := amd64Value{}
+			v := codeValue{}
 			if size == 8 && srcIsMem {
 				v = p.address(srcMem)
 			}
 			p.reg[dst] = v
 		}
 	case x86asm.ADD, x86asm.SUB:
-		if isReg && size == 8 && isImm && p.reg[dst].kind == amd64Sum {
+		if isReg && size == 8 && isImm && p.reg[dst].kind == valueSum {
 			if in.Op == x86asm.SUB {
 				imm = -imm
 			}
@@ -368,14 +313,14 @@ func (p *amd64Path) run(in *x86asm.Inst) {
 			break
 		}
 		if isReg {
-			p.reg[dst] = amd64Value{}
+			p.reg[dst] = codeValue{}
 		}
 	case x86asm.XCHG, x86asm.XADD:
 		if isReg {
-			p.reg[dst] = amd64Value{}
+			p.reg[dst] = codeValue{}
 		}
 		if srcReg {
-			p.reg[src] = amd64Value{}
+			p.reg[src] = codeValue{}
 		}
 	default:
 		// What an instruction writes without naming it is never a register
@@ -388,7 +333,7 @@ func (p *amd64Path) run(in *x86asm.Inst) {
 			p.clobber(amd64RBX)
 		}
 		if isReg {
-			p.reg[dst] = amd64Value{}
+			p.reg[dst] = codeValue{}
 		}
 	}
 }

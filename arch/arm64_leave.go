@@ -5,29 +5,10 @@ const (
 	arm64Near  = 16384 // bytes; see amd64Near
 )
 
-// An arm64Value is what is known of a register or a stack slot: the value
-// that a register had at the start plus an offset, or what memory held there.
-type arm64Value struct {
-	kind arm64Kind
-	reg  Reg
-	off  int64
-}
-
-type arm64Kind uint8
-
-const (
-	arm64Unknown   arm64Kind = iota
-	arm64Sum                 // reg + off
-	arm64Load                // the 8 bytes at reg + off
-	arm64Elsewhere           // loaded from an address that is not known
-)
-
 // An arm64Path is the state of the CPU along one way through the code.
 type arm64Path struct {
-	reg    [32]arm64Value // 31 is SP
-	stored [16]struct{ at, v arm64Value }
-	n      int
-	lost   bool  // there were more stores
+	reg [32]codeValue // 31 is SP
+	stores
 	pushed int64 // bytes that a PLT has pushed before
 	signs  int   // pac instructions that no aut has taken back
 	signed bool  // LR, or the word that it is loaded from, was signed at the start
@@ -38,7 +19,7 @@ type arm64Path struct {
 func arm64Leave(mem Memory, pc Addr, r *Rule) bool {
 	var p arm64Path
 	for i := range p.reg {
-		p.reg[i] = arm64Value{arm64Sum, Reg(i), 0}
+		p.reg[i] = codeValue{valueSum, Reg(i), 0}
 	}
 	p.pushed = arm64PLTPushed(mem, pc)
 	steps := arm64Steps
@@ -95,7 +76,7 @@ func (p *arm64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
 			if before, ok := arm64Word(mem, pc-4); ok && before == 0xd2801168 {
 				return false // mov x8, #139: rt_sigreturn does not come back
 			}
-			p.set(0, arm64Value{})
+			p.set(0, codeValue{})
 		case conditional:
 			*steps--
 			if on := *p; on.follow(mem, next, steps, r) {
@@ -115,8 +96,8 @@ func (p *arm64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
 // start, that is taken of registers that stubs do not use.
 func (p *arm64Path) isSwitch(mem Memory, pc Addr, reg Reg) bool {
 	v := p.reg[reg]
-	if v != (arm64Value{arm64Sum, reg, 0}) {
-		return v.kind == arm64Unknown
+	if v != (codeValue{valueSum, reg, 0}) {
+		return v.kind == valueUnknown
 	}
 	before, ok := arm64Word(mem, pc-4)
 	return reg < 9 || ok && before&0x7f000000 == 0x0b000000 && Reg(before&31) == reg // add
@@ -132,9 +113,9 @@ func (p *arm64Path) authenticate() {
 
 // leave writes the rule for a path that ends in a ret to ra, or in a jump to
 // code that will go there.
-func (p *arm64Path) leave(ret bool, ra arm64Value, r *Rule) bool {
+func (p *arm64Path) leave(ret bool, ra codeValue, r *Rule) bool {
 	sp := p.reg[arm64SP]
-	if sp.kind != arm64Sum || sp.off != int64(int32(sp.off)) || sp.reg != arm64SP && sp.reg != arm64FP {
+	if sp.kind != valueSum || sp.off != int64(int32(sp.off)) || sp.reg != arm64SP && sp.reg != arm64FP {
 		return false // longjmp, for one, has SP from somewhere else
 	}
 	if !ret && sp.reg == arm64SP && sp.off < p.pushed {
@@ -147,17 +128,17 @@ func (p *arm64Path) leave(ret bool, ra arm64Value, r *Rule) bool {
 		}
 	}
 	out := Rule{Base: sp.reg, RA: NoReg, Offset: int32(sp.off), Signed: p.signed}
-	save := func(as Reg, v arm64Value) bool {
+	save := func(as Reg, v codeValue) bool {
 		off := v.off - sp.off
-		return v.kind == arm64Load && v.reg == sp.reg && off == int64(int32(off)) && out.Save(as, int32(off))
+		return v.kind == valueLoad && v.reg == sp.reg && off == int64(int32(off)) && out.Save(as, int32(off))
 	}
-	if ra.kind == arm64Sum && ra.off == 0 && ra.reg != arm64SP {
+	if ra.kind == valueSum && ra.off == 0 && ra.reg != arm64SP {
 		out.RA = ra.reg // LR, but for the outlined prologues that keep it in another
 	} else if !save(arm64PC, ra) {
 		return false
 	}
 	for reg := arm64X19; reg <= arm64FP; reg++ {
-		if v := p.reg[reg]; v != (arm64Value{arm64Sum, reg, 0}) && !save(reg, v) {
+		if v := p.reg[reg]; v != (codeValue{valueSum, reg, 0}) && !save(reg, v) {
 			return false // this code is no function: it does not keep what a caller counts on
 		}
 	}
@@ -167,63 +148,21 @@ func (p *arm64Path) leave(ret bool, ra arm64Value, r *Rule) bool {
 
 // set writes a register that an instruction names as its result. There, 31 is
 // the zero register.
-func (p *arm64Path) set(reg uint32, v arm64Value) {
+func (p *arm64Path) set(reg uint32, v codeValue) {
 	if reg != 31 {
 		p.reg[reg] = v
 	}
 }
 
-func (p *arm64Path) find(at arm64Value) int {
-	for i := p.n - 1; i >= 0; i-- {
-		if p.stored[i].at == at {
-			return i
-		}
-	}
-	return -1
-}
-
-func (p *arm64Path) load(at arm64Value) arm64Value {
-	if at.kind != arm64Sum {
-		return arm64Value{kind: arm64Elsewhere}
-	}
-	if i := p.find(at); i >= 0 {
-		return p.stored[i].v
-	}
-	if p.lost {
-		return arm64Value{}
-	}
-	return arm64Value{arm64Load, at.reg, at.off}
-}
-
-func (p *arm64Path) store(at, v arm64Value) {
-	if at.kind != arm64Sum || at.reg != p.reg[arm64SP].reg && at.reg != arm64FP {
-		return
-	}
-	i := p.find(at)
-	if i < 0 {
-		if p.n == len(p.stored) {
-			p.lost = true
-			return
-		}
-		i = p.n
-		p.n++
-	}
-	p.stored[i] = struct{ at, v arm64Value }{at, v}
-}
-
-// moved returns v + off.
-func (v arm64Value) moved(off int64) arm64Value {
-	if v.kind != arm64Sum {
-		return arm64Value{}
-	}
-	v.off += off
-	return v
+// store notes that the 8 bytes at at were written.
+func (p *arm64Path) store(at, v codeValue) {
+	p.put(at, v, p.reg[arm64SP].reg, arm64FP)
 }
 
 // value returns what a register holds that an instruction stores.
-func (p *arm64Path) value(reg uint32) arm64Value {
+func (p *arm64Path) value(reg uint32) codeValue {
 	if reg == 31 {
-		return arm64Value{}
+		return codeValue{}
 	}
 	return p.reg[reg]
 }
@@ -239,10 +178,10 @@ func (p *arm64Path) run(w uint32) {
 		p.authenticate()
 	case w&0xfffff01f == 0xd503201f: // other hints: nop, bti
 	case w&0xfff00000 == 0xd5300000: // mrs
-		p.set(rd, arm64Value{})
+		p.set(rd, codeValue{})
 	case w>>24 == 0xd5: // barriers, msr
 	case w&0x1f000000 == 0x11000000: // add, sub with an immediate
-		v, imm := arm64Value{}, int64(w>>10&0xfff)<<(12*(w>>22&1))
+		v, imm := codeValue{}, int64(w>>10&0xfff)<<(12*(w>>22&1))
 		if w>>30&1 != 0 {
 			imm = -imm
 		}
@@ -258,25 +197,25 @@ func (p *arm64Path) run(w uint32) {
 		p.set(rd, p.value(w>>16&31))
 	case w>>26&7 == 4: // other instructions with immediates
 		if w&0x1f800000 == 0x12000000 && w>>29&3 != 3 { // and, orr, eor: 31 is SP
-			p.reg[rd] = arm64Value{}
+			p.reg[rd] = codeValue{}
 		} else {
-			p.set(rd, arm64Value{})
+			p.set(rd, codeValue{})
 		}
 	case w>>25&7 == 5: // instructions on registers
 		if w&0x1fe00000 == 0x0b200000 && w>>29&1 == 0 { // add, sub extended: 31 is SP
-			p.reg[rd] = arm64Value{}
+			p.reg[rd] = codeValue{}
 		} else {
-			p.set(rd, arm64Value{})
+			p.set(rd, codeValue{})
 		}
 	case w&0xffe0f800 == 0x04205000: // addvl, addpl: by the length of SVE vectors
-		p.reg[rd] = arm64Value{}
+		p.reg[rd] = codeValue{}
 	case w>>25&5 == 4: // loads and stores
 		p.access(w)
 	case w&0x5f20fc00 == 0x0e003c00: // umov
-		p.set(rd, arm64Value{})
+		p.set(rd, codeValue{})
 	case w&0x7f20fc00 == 0x1e200000: // fcvt and fmov, but those to a vector register
 		if op := w >> 16 & 7; op != 2 && op != 3 && op != 7 {
-			p.set(rd, arm64Value{})
+			p.set(rd, codeValue{})
 		}
 	}
 }
@@ -304,20 +243,20 @@ func (p *arm64Path) access(w uint32) {
 			p.set(rt, a)
 			p.set(rt2, b)
 		case load:
-			p.set(rt, arm64Value{})
-			p.set(rt2, arm64Value{})
+			p.set(rt, codeValue{})
+			p.set(rt2, codeValue{})
 		case w>>30 == 2:
 			p.store(from, p.value(rt))
 			p.store(from.moved(8), p.value(rt2))
 		default:
-			p.store(from, arm64Value{})
+			p.store(from, codeValue{})
 		}
 		if mode&1 != 0 {
 			p.reg[rn] = at.moved(imm)
 		}
 	case 7: // one register
 		size, opc := w>>30, w>>22&3
-		from, back := arm64Value{}, arm64Value{}
+		from, back := codeValue{}, codeValue{}
 		writes, indexed := false, false
 		switch {
 		case w>>24&1 != 0: // unsigned offset
@@ -340,9 +279,9 @@ func (p *arm64Path) access(w uint32) {
 		switch {
 		case vector:
 		case atomic:
-			p.set(rt, arm64Value{})
+			p.set(rt, codeValue{})
 		case opc == 0:
-			v := arm64Value{}
+			v := codeValue{}
 			if size == 3 {
 				v = p.value(rt)
 			}
@@ -350,24 +289,24 @@ func (p *arm64Path) access(w uint32) {
 		case size == 3 && opc == 1 && !indexed:
 			p.set(rt, p.load(from))
 		case size != 3 || opc != 2: // 3 and 2: prefetch
-			p.set(rt, arm64Value{})
+			p.set(rt, codeValue{})
 		}
 		if writes {
 			p.reg[rn] = back
 		}
 	case 3: // literal
 		if !vector && w>>30 != 3 {
-			p.set(rt, arm64Value{kind: arm64Elsewhere})
+			p.set(rt, codeValue{kind: valueElsewhere})
 		}
 	case 1: // exclusive, ordered, compare and swap
 		if !vector {
-			p.set(w>>16&31, arm64Value{})
+			p.set(w>>16&31, codeValue{})
 			if load {
-				p.set(rt, arm64Value{})
-				p.set(rt2, arm64Value{})
+				p.set(rt, codeValue{})
+				p.set(rt2, codeValue{})
 			}
 		} else if w>>23&1 != 0 && w>>31 == 0 { // vectors, with the address written back
-			p.reg[rn] = arm64Value{}
+			p.reg[rn] = codeValue{}
 		}
 	}
 }
