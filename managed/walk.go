@@ -92,6 +92,7 @@ func (w *Walker) Next() bool {
 		w.stop = unwind.Stop{Reason: unwind.FrameLimit, PC: w.now.PC.Addr, By: w.now.By}
 		return false
 	case w.native.Next():
+		w.faulted()
 		return w.arrive()
 	}
 	w.stop = w.native.Stop()
@@ -107,6 +108,33 @@ func (w *Walker) Next() bool {
 	}
 	w.now, w.gap = Frame{Kind: Gap, PC: last.PC, SP: last.SP, Why: w.stop}, true
 	return true
+}
+
+// faulted corrects the registers of the frame that a stack overflow has
+// interrupted. The runtime's handler then runs on a stack of its own, below
+// frames that it made up so that unwinding leads from it to the faulting
+// instruction (SwitchStackAndExecuteHandler in src/coreclr/pal/src/exception/
+// signal.cpp of .NET 10): the pc is right, and the stack pointer still that of
+// the handler's stack. The Frame that the handler has pushed has both.
+func (w *Walker) faulted() {
+	f := w.native.Frame()
+	if t := w.thread; !f.PC.Exact || t == nil || t.StackBase == 0 || f.SP >= t.StackLimit && f.SP < t.StackBase {
+		return
+	}
+	a := w.s.Process.Arch
+	for c := w.chain; ; {
+		fr, ok := c.pop()
+		if !ok {
+			return
+		}
+		if exact, ok := w.rt.Restore(fr, &w.regs); !exact || !ok {
+			continue
+		}
+		if pc, _ := w.regs.Get(a.PC); arch.Addr(pc) == f.PC.Addr {
+			w.native.Resume(&w.regs, true, f.By)
+			return
+		}
+	}
 }
 
 // blame corrects a stop in code that nobody knows, where nobody could tell
