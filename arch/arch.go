@@ -3,6 +3,7 @@ package arch
 import (
 	"debug/elf"
 	"encoding/binary"
+	"sort"
 )
 
 // A Memory answers for the bytes of the dumped process that are at hand: a
@@ -13,6 +14,13 @@ type Memory interface {
 	// View returns the n bytes at a, or nil when one of them is missing. They
 	// are not to be written to, and stay valid as long as the memory.
 	View(a Addr, n int) []byte
+}
+
+// FirstMissing returns the address of the first of the n bytes at a that mem
+// lacks, for a reason that names it. It is to be asked when View(a, n) was nil,
+// and asks for few pieces: what lies before the byte is at hand.
+func FirstMissing(mem Memory, a Addr, n int) Addr {
+	return a + Addr(sort.Search(n-1, func(i int) bool { return mem.View(a, i+1) == nil }))
 }
 
 // An Arch describes one CPU. The rest of the program asks it and never asks

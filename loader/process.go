@@ -3,6 +3,7 @@ package loader
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
@@ -84,16 +85,9 @@ type Warning struct {
 
 // ImageAt returns the image whose span holds a, or nil.
 func (p *Process) ImageAt(a arch.Addr) *Image {
-	lo, hi := 0, len(p.Images)
-	for lo < hi {
-		if m := int(uint(lo+hi) >> 1); p.Images[m].span.Hi <= a {
-			lo = m + 1
-		} else {
-			hi = m
-		}
-	}
-	if lo < len(p.Images) && p.Images[lo].span.Has(a) {
-		return p.Images[lo]
+	i := sort.Search(len(p.Images), func(i int) bool { return p.Images[i].span.Hi > a })
+	if i < len(p.Images) && p.Images[i].span.Has(a) {
+		return p.Images[i]
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func (t *cfi) head(a arch.Addr, r *record) (cursor, fault) {
 	r.at, r.isCIE, r.end, r.id = a, false, false, 0
 	b := t.sect.view(a, 4)
 	if b == nil {
-		return cursor{}, fault{InfoMissing, firstMissing(t.viewer(), a, 4)}
+		return cursor{}, fault{InfoMissing, arch.FirstMissing(t.viewer(), a, 4)}
 	}
 	c := cursor{b: b, at: a}
 	n, size := uint64(c.u32()), 4
@@ -117,7 +117,7 @@ func (t *cfi) head(a arch.Addr, r *record) (cursor, fault) {
 	wide := n == 1<<32-1
 	if wide {
 		if b = t.sect.view(body, 8); b == nil {
-			return cursor{}, fault{InfoMissing, firstMissing(t.viewer(), body, 8)}
+			return cursor{}, fault{InfoMissing, arch.FirstMissing(t.viewer(), body, 8)}
 		}
 		c = cursor{b: b}
 		n = c.u64()
@@ -133,7 +133,7 @@ func (t *cfi) head(a arch.Addr, r *record) (cursor, fault) {
 	}
 	r.next = body + arch.Addr(n)
 	if b = t.sect.view(body, int(n)); b == nil {
-		return cursor{}, fault{InfoMissing, firstMissing(t.viewer(), body, int(n))}
+		return cursor{}, fault{InfoMissing, arch.FirstMissing(t.viewer(), body, int(n))}
 	}
 	c = cursor{b: b, at: body}
 	id := c.uint(size)

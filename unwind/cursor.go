@@ -115,17 +115,3 @@ func (c *cursor) sleb() int64 {
 		}
 	}
 }
-
-// firstMissing returns the first of the n bytes at a that mem lacks, for a
-// reason that names it. Call it when View(a, n) was nil.
-func firstMissing(mem Memory, a arch.Addr, n int) arch.Addr {
-	lo, hi := 0, n // lo bytes are there, hi bytes are not
-	for hi-lo > 1 {
-		if m := int(uint(lo+hi) >> 1); mem.View(a, m) != nil {
-			lo = m
-		} else {
-			hi = m
-		}
-	}
-	return a + arch.Addr(lo)
-}

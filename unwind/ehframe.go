@@ -71,7 +71,7 @@ func (t *ehFrame) findSlow(a arch.Addr) (arch.Addr, fault) {
 func (t *ehFrame) readHead() fault {
 	b := t.mem.View(t.hdr.Lo, 4)
 	if b == nil {
-		return fault{InfoMissing, firstMissing(t.mem, t.hdr.Lo, 4)}
+		return fault{InfoMissing, arch.FirstMissing(t.mem, t.hdr.Lo, 4)}
 	}
 	version, ptrEnc, countEnc, enc := b[0], b[1], b[2], b[3]
 	if version != 1 {
@@ -126,7 +126,7 @@ func (t *ehFrame) entry(i uint64, second bool) (a arch.Addr, f fault) {
 	}
 	b := t.mem.View(at, t.table.size)
 	if b == nil {
-		return 0, fault{InfoMissing, firstMissing(t.mem, at, t.table.size)}
+		return 0, fault{InfoMissing, arch.FirstMissing(t.mem, at, t.table.size)}
 	}
 	c := cursor{b: b, at: at}
 	a, _ = t.pointer(&c, t.table.enc, bases{text: t.base.text, data: t.hdr.Lo})

@@ -124,7 +124,7 @@ func (e *evaluator) load(a arch.Addr, size int) uint64 {
 	b := e.t.mem.View(a, size)
 	if b == nil {
 		if e.lack == 0 {
-			e.lack, e.noWord = MemoryMissing, firstMissing(e.t.mem, a, size)
+			e.lack, e.noWord = MemoryMissing, arch.FirstMissing(e.t.mem, a, size)
 		}
 		return 0
 	}

@@ -3,6 +3,7 @@ package unwind
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -57,16 +58,9 @@ func (x *index) build(t *cfi, where arch.Span, endless bool) fault {
 
 // find returns where the FDE lies that covers a, or noFDE.
 func (x index) find(a arch.Addr) arch.Addr {
-	lo, hi := 0, len(x)
-	for lo < hi {
-		if m := int(uint(lo+hi) >> 1); x[m].lo <= a {
-			lo = m + 1
-		} else {
-			hi = m
-		}
-	}
-	if lo == 0 || a >= x[lo-1].hi {
+	i := sort.Search(len(x), func(i int) bool { return x[i].lo > a })
+	if i == 0 || a >= x[i-1].hi {
 		return noFDE
 	}
-	return x[lo-1].fde
+	return x[i-1].fde
 }

@@ -29,7 +29,7 @@ func (t *pdata) Unwind(s *Step) Outcome {
 		at := t.table.Lo + arch.Addr(m*size)
 		b := t.mem.View(at, size)
 		if b == nil {
-			return s.broken(InfoMissing, firstMissing(t.mem, at, size))
+			return s.broken(InfoMissing, arch.FirstMissing(t.mem, at, size))
 		}
 		if f := t.arch.PE.Function(b); uint64(f.Begin) <= rva && f.Begin != 0 {
 			fn, lo = f, m+1

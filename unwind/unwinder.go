@@ -3,6 +3,7 @@ package unwind
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
@@ -78,16 +79,9 @@ func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder {
 
 // imageAt returns the image that holds a, or nil.
 func (u *Unwinder) imageAt(a arch.Addr) *image {
-	lo, hi := 0, len(u.images)
-	for lo < hi {
-		if m := int(uint(lo+hi) >> 1); u.images[m].span.Hi <= a {
-			lo = m + 1
-		} else {
-			hi = m
-		}
-	}
-	if lo < len(u.images) && u.images[lo].span.Has(a) {
-		return &u.images[lo]
+	i := sort.Search(len(u.images), func(i int) bool { return u.images[i].span.Hi > a })
+	if i < len(u.images) && u.images[i].span.Has(a) {
+		return &u.images[i]
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -259,11 +258,8 @@ func (r *Runtime) u32(a arch.Addr) (uint32, bool) {
 
 func (r *Runtime) word(a arch.Addr) (uint64, bool) { return r.mem.Word(a) }
 
-// missing returns which of the n bytes at a is the first that is not at hand:
-// the bytes before it are at hand, so it takes few questions.
-func (r *Runtime) missing(a arch.Addr, n int) arch.Addr {
-	return a + arch.Addr(sort.Search(n, func(i int) bool { return r.mem.View(a, i+1) == nil }))
-}
+// missing returns which of the n bytes at a is the first that is not at hand.
+func (r *Runtime) missing(a arch.Addr, n int) arch.Addr { return arch.FirstMissing(r.mem, a, n) }
 
-// field returns the address of a field, or ok false if a is null.
+// field returns the address of the field off bytes into the structure at a.
 func field(a arch.Addr, off int) arch.Addr { return a + arch.Addr(off) }
