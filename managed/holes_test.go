@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,29 +26,32 @@ func TestEveryHole(t *testing.T) {
 		{"net10-hello", 3684, 150},   // in a P/Invoke
 		{"net10-busy-b", 10684, 100}, // in the handler of a hardware fault
 	} {
-		h := &holes{t: t, core: editable(t, c.fixture), tid: c.tid, known: map[place]bool{}}
-		var err error
-		if h.file, err = os.Create(filepath.Join(t.TempDir(), "core")); err != nil {
-			t.Fatal(err)
-		}
-		defer h.file.Close()
-		if _, err := h.file.Write(h.core.Bytes()); err != nil {
-			t.Fatal(err)
-		}
-		openPath(t, h.file.Name(), func(s *Session) {
-			h.want = h.walk(s)
-			for i := range h.want.frames {
-				h.known[placeOf(&h.want.frames[i])] = true
+		t.Run(fmt.Sprintf("%s/%d", c.fixture, c.tid), func(t *testing.T) {
+			t.Parallel()
+			h := &holes{t: t, core: editable(t, c.fixture), tid: c.tid, known: map[place]bool{}}
+			var err error
+			if h.file, err = os.Create(filepath.Join(t.TempDir(), "core")); err != nil {
+				t.Fatal(err)
+			}
+			defer h.file.Close()
+			if _, err := h.file.Write(h.core.Bytes()); err != nil {
+				t.Fatal(err)
+			}
+			openPath(t, h.file.Name(), func(s *Session) {
+				h.want = h.walk(s)
+				for i := range h.want.frames {
+					h.known[placeOf(&h.want.frames[i])] = true
+				}
+			})
+			for _, sp := range h.touched() {
+				for a := sp.Lo; a < sp.Hi; a += 4096 {
+					h.try(a, 4096)
+				}
+			}
+			if t.Logf("%s, thread %d: %d holes, of which %d change its %d frames; %d words count", c.fixture, c.tid, h.tries, h.changes, len(h.want.frames), h.words); h.words < c.words {
+				t.Errorf("%s, thread %d: only %d words count", c.fixture, c.tid, h.words)
 			}
 		})
-		for _, sp := range h.touched() {
-			for a := sp.Lo; a < sp.Hi; a += 4096 {
-				h.try(a, 4096)
-			}
-		}
-		if t.Logf("%s, thread %d: %d holes, of which %d change its %d frames; %d words count", c.fixture, c.tid, h.tries, h.changes, len(h.want.frames), h.words); h.words < c.words {
-			t.Errorf("%s, thread %d: only %d words count", c.fixture, c.tid, h.words)
-		}
 	}
 }
 

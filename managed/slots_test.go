@@ -12,6 +12,7 @@ import (
 // dumps, one at a time: what is behind it is found by the frame pointer or the
 // runtime's Frames, or not at all.
 func TestEveryReturnAddress(t *testing.T) {
+	t.Parallel()
 	const (
 		deep = 40 // of each stack; behind that come recursions
 		some = 50 // threads: of a dump with more, every fourth
