@@ -207,7 +207,7 @@ func (w *Walker) lookup(pc arch.Addr) *lookup {
 	if l.pc != pc || pc == 0 {
 		l.pc = pc
 		if l.code, l.rt = w.s.Lookup(pc); l.rt != nil {
-			l.code.Method = l.rt.MethodAt(&l.code)
+			l.rt.Complete(&l.code)
 		}
 	}
 	return l

@@ -31,7 +31,7 @@ type Builder struct {
 
 type methodKey struct {
 	rt *clr.Runtime
-	md arch.Addr
+	md arch.Addr // or the start of the code, where the MethodDesc is not known
 }
 
 // described is what is told of a method, worked out once.
@@ -227,14 +227,14 @@ func (b *Builder) managedPlace(o *Place, f *managed.Frame) {
 		o.Offset = uint64(f.PC.Addr - start)
 	}
 	img := b.s.Process.ImageAt(f.PC.Lookup())
-	if f.Code.Method == 0 {
+	if f.Code.Method == 0 && f.Code.Row == 0 {
 		if img != nil {
 			o.Module = img.ID.Name
 			o.lacks = img
 		}
 		return
 	}
-	d := b.describe(f.Runtime, f.Code.Method)
+	d := b.describe(f.Runtime, &f.Code)
 	o.Function, o.Module = d.function, d.module
 	o.Method.Name, o.Method.Token = d.m.Name, d.m.Token
 	if d.m.ILStub {
@@ -252,8 +252,11 @@ func (b *Builder) managedPlace(o *Place, f *managed.Frame) {
 }
 
 // describe names a method, once.
-func (b *Builder) describe(rt *clr.Runtime, md arch.Addr) *described {
-	k := methodKey{rt, md}
+func (b *Builder) describe(rt *clr.Runtime, c *clr.Code) *described {
+	k := methodKey{rt, c.Method}
+	if c.Method == 0 {
+		k.md = c.Start
+	}
 	b.mu.RLock()
 	d := b.methods[k]
 	b.mu.RUnlock()
@@ -263,7 +266,7 @@ func (b *Builder) describe(rt *clr.Runtime, md arch.Addr) *described {
 	d = &described{}
 	// What could not be read is missing from the method; that is all there is
 	// to show.
-	d.m, _ = rt.Describe(md)
+	d.m, _ = rt.DescribeCode(c)
 	d.function, d.module = symbolize.Managed(&d.m), baseName(d.m.Module)
 	b.mu.Lock()
 	b.methods[k] = d

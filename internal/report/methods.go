@@ -26,7 +26,7 @@ func (b *Builder) Methods() []Compiled {
 		switch {
 		case m.Name != "" || rt == nil:
 		case m.ID != 0:
-			d := b.describe(rt, arch.Addr(m.ID))
+			d := b.describe(rt, &clr.Code{Method: arch.Addr(m.ID)})
 			out[i].Name, out[i].Function = d.m.Name, d.function
 		case code.Kind == clr.Stub:
 			out[i].Function = code.Stub.String()

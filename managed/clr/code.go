@@ -18,6 +18,7 @@ type Code struct {
 	Base    arch.Addr // what RVAs in unwind information are relative to
 	Unwind  uint32    // RVA of the unwind information
 	Header  arch.Addr // JIT: the RealCodeHeader; ReadyToRun: the ReadyToRunInfo
+	Row     uint32    // ReadyToRun: its MethodDef row where Complete had to look for it, else 0
 	Index   uint32    // ReadyToRun: index of the method's (not the funclet's) RUNTIME_FUNCTION
 }
 

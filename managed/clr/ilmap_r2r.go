@@ -92,8 +92,7 @@ func (r *Runtime) r2rSection(header arch.Addr, kind uint32) (rva uint32, major u
 
 // entryMethod returns the MethodDesc that has the code which an image was
 // given for MethodDef row rid; 0 if there is none, or if that code was never
-// asked for. The image's array of entry points has the index of a
-// RUNTIME_FUNCTION, behind one bit, or two where fixups go with it.
+// asked for.
 func (r *Runtime) entryMethod(s rangeSection, rid uint32) arch.Addr {
 	l := &r.codeLayout
 	info, ok1 := r.word(field(s.r2r, l.ModuleR2R))
@@ -108,12 +107,8 @@ func (r *Runtime) entryMethod(s rangeSection, rid uint32) arch.Addr {
 	if !ok {
 		return 0
 	}
-	elem, ok := nativeArray{r: r, at: s.span.Lo + arch.Addr(section)}.find(rid - 1)
-	if !ok {
-		return 0
-	}
-	i, _, ok := r.nativeNumber(elem)
-	if i = i >> (1 + i&1); !ok || i >= count {
+	i, ok := r.entryFunction(s.span.Lo+arch.Addr(section), rid)
+	if !ok || i >= count {
 		return 0
 	}
 	f, missing := r.function(arch.Addr(funcs), i)

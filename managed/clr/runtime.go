@@ -33,6 +33,7 @@ type Runtime struct {
 	stubLast     uint64 // a code header of at most this is a stub's kind
 	names        names
 	orphans      orphanIndex
+	entries      entryIndex
 }
 
 // descriptorSymbol is exported by every CoreCLR of .NET 9 and later: from

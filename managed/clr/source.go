@@ -75,20 +75,17 @@ type orphanIndex struct {
 	method map[arch.Addr]arch.Addr // by the start of its code
 }
 
-// MethodAt returns the MethodDesc of c, for orphans the one whose precode
-// leads to c; 0 if none does.
-func (r *Runtime) MethodAt(c *Code) arch.Addr {
-	if c.Method != 0 || c.Kind != JIT || c.Start == 0 {
-		return c.Method
-	}
+// orphanMethod returns the MethodDesc of the method whose code begins at
+// start, 0 if no precode leads there.
+func (r *Runtime) orphanMethod(start arch.Addr) arch.Addr {
 	x := &r.orphans
 	x.once.Do(func() { x.replay, x.method = r.Replay(), map[arch.Addr]arch.Addr{} })
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	md, ok := x.method[c.Start]
+	md, ok := x.method[start]
 	if !ok {
-		md = x.replay.OrphanMethod(c.Start)
-		x.method[c.Start] = md
+		md = x.replay.OrphanMethod(start)
+		x.method[start] = md
 	}
 	return md
 }
