@@ -80,7 +80,7 @@ type SigReturn struct {
 
 // A Layout is where registers lie in a saved context.
 type Layout struct {
-	Size   int // bytes that all of Fields need
+	Size   int // bytes that must be there; what follows the last of Fields counts too
 	Fields []Field
 }
 

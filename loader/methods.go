@@ -12,9 +12,9 @@ import (
 type Method struct {
 	Code   arch.Span
 	ID     uint64 // identity in its runtime: the MethodDesc's address for CoreCLR
-	Name   string
-	Source string // what told of it: "clr", later "perfmap", "jitdump", "gdbjit"
-	Kind   string // "jit", "stub", "dynamic", ...
+	Name   string // "" where the source leaves naming to who prints it, as "clr" does
+	Source string // what told of it: "clr"
+	Kind   string // "jit", "stub" or "dynamic"; see clr.Runtime.JITMethods
 }
 
 // A MethodTable lists the JIT-compiled methods of a process, by address. The

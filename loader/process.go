@@ -13,8 +13,8 @@ import (
 // may be used by many goroutines.
 type Process struct {
 	Path     string // of the dump, as it was given to Open
-	Format   string // "elf-core" or "minidump"
-	OS       string // "linux" or "windows"
+	Format   string // "elf-core"
+	OS       string // as GOOS spells it: "linux"; what differs on "windows" is asked for already
 	Arch     *arch.Arch
 	PID      int
 	Name     string // of the process, cut to 15 bytes by the kernel; "" when the dump has none
@@ -69,7 +69,7 @@ type Crash struct {
 // A Thread is one thread and the registers it stopped with.
 type Thread struct {
 	ID   uint32
-	Name string // "" when the dump has none
+	Name string // "" when the dump has none, as all ELF cores
 	Regs arch.Regs
 	// TLS is the thread pointer (fs base on x86-64), or 0.
 	TLS arch.Addr

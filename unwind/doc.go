@@ -7,7 +7,8 @@
 //
 // What it reads: DWARF call frame information (.eh_frame with and without
 // .eh_frame_hdr, .debug_frame), PE unwind codes (.pdata), and, for an
-// interrupted pc that no table covers, the next few instructions. It does not
+// interrupted pc that no table covers, the next few instructions; where a signal
+// handler returns to, the registers that the kernel put onto the stack. It does not
 // guess: the frame pointer is followed only if [Options].Guess asks for it.
 // Where information exists and its bytes are not at hand, the walk ends and
 // says which byte was missing.

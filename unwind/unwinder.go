@@ -52,7 +52,8 @@ type image struct {
 	sources []Known
 }
 
-// New prepares to unwind code of CPU a that lies in images.
+// New prepares to unwind code of CPU a that lies in images, which do not
+// overlap and may come in any order. It reads nothing yet. opt may be nil.
 func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder {
 	if opt == nil {
 		opt = &Options{}

@@ -265,7 +265,8 @@ func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact bool, by By) bool {
 	return true
 }
 
-// Walk appends the frames of the stack that starts at regs to dst.
+// Walk appends the frames of the stack that starts at regs, those of an
+// interrupted thread, to dst, leaf first. It knows of no hijacks: see Start.
 func (w *Walker) Walk(dst []Frame, regs *arch.Regs) ([]Frame, Stop) {
 	if !w.Start(regs, true, nil) {
 		return dst, w.stop

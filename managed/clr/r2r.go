@@ -159,6 +159,7 @@ func (r *Runtime) hashLookup(table arch.Addr, key uint64) (value uint64, missing
 	if n < 2 {
 		return 0, 0
 	}
+	// HashMap::HashFunction: where to begin, and by how much to go on.
 	size := arch.Addr(l.BucketSize)
 	seed := uint32(key >> 2)
 	inc := 1 + (uint32(key>>5)+1)%(n-1)
