@@ -13,11 +13,9 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 go build -o "$work/seam" ./cmd/seam
-go build -o "$work/scrub" ./testdata/scrub
 while read -r name dump; do
-  "$work/seam" trim "$corpus/$dump" "$work/core.zst" --images "$images" >/dev/null
   mkdir -p "testdata/dumps/$name"
-  echo "$name: $("$work/scrub" "$work/core.zst" "testdata/dumps/$name/core.zst")"
+  echo "$name: $("$work/seam" trim "$corpus/$dump" "testdata/dumps/$name/core.zst" --images "$images")"
   sum=$(sha256sum <"testdata/dumps/$name/core.zst" | cut -d' ' -f1)
   sed -i "s/sha256 \`[0-9a-f]*\`/sha256 \`$sum\`/" "testdata/dumps/$name/README.md"
 done <<'LIST'
