@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/seamwalk/seam/arch"
@@ -112,10 +113,16 @@ const unnamed = "?"
 // and the manifest's, for which the program's file is looked for at once.
 func (g *imageList) nameBundled() {
 	names := map[uint64]string{}
+	programs := map[*source]bool{} // files that an ELF image was mapped from: what else lies in them is bundled
+	for _, m := range g.c.p.Images {
+		if _, asked := programs[m.src]; m.src != nil && !asked {
+			programs[m.src] = slices.ContainsFunc(m.src.images, func(o *Image) bool { return o.Format == "elf" })
+		}
+	}
 	var host *source
 	missing := false
 	for _, m := range g.c.p.Images {
-		if m.src == nil || m.Format != "pe" || !m.bundled() {
+		if m.src == nil || m.Format != "pe" || !programs[m.src] {
 			continue
 		}
 		host = m.src
@@ -161,14 +168,4 @@ func (g *imageList) nameBundled() {
 		kept = append(kept, m)
 	}
 	g.c.p.Images = kept
-}
-
-// bundled reports whether the image lies in the file of another.
-func (m *Image) bundled() bool {
-	for _, o := range m.src.images {
-		if o.Format == "elf" {
-			return m.Format == "pe"
-		}
-	}
-	return false
 }

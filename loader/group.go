@@ -18,6 +18,11 @@ type grouper struct {
 	exec  bool              // the file is the program itself, and may be a bundle
 	names map[uint64]string // what createdump calls the assembly mapped at an offset of the bundle
 	maps  []fileNote
+
+	// last is the last of maps that is executable, -1 if none is; it holds once
+	// asked is set.
+	last  int
+	asked bool
 }
 
 func (b *grouper) group() {
@@ -215,10 +220,13 @@ func (b *grouper) mappedPE(i int) bool {
 // runs reports whether a mapping of the file from i on is executable, by the
 // dump's own flags.
 func (b *grouper) runs(i int) bool {
-	for _, f := range b.maps[i:] {
-		if m, ok := b.g.m.mappedAt(f.Lo); ok && m.flags&uint32(elf.PF_X) != 0 {
-			return true
+	if !b.asked {
+		b.asked = true
+		for b.last = len(b.maps) - 1; b.last >= 0; b.last-- {
+			if m, ok := b.g.m.mappedAt(b.maps[b.last].Lo); ok && m.flags&uint32(elf.PF_X) != 0 {
+				break
+			}
 		}
 	}
-	return false
+	return i <= b.last
 }

@@ -128,3 +128,27 @@ func TestMethodsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// Mappings by the hundred thousand of one file that is no library, and as many
+// segments that cannot be: neither takes minutes, nor room for a word on each.
+func TestHostileMappings(t *testing.T) {
+	var b buildCore
+	b.thread(1, 0x1000, 0x1000)
+	files := make([]fileNote, 150_000)
+	for i := range files {
+		lo := arch.Addr(0x10000 + i*2*pageSize)
+		files[i] = fileNote{arch.Span{Lo: lo, Hi: lo + pageSize}, 0, "/x"}
+	}
+	b.mapped(files...)
+	for range 50_000 {
+		b.loads = append(b.loads, buildLoad{addr: 1<<64 - 1, mem: 2})
+	}
+	began := time.Now()
+	p := b.open(t, nil)
+	if d := time.Since(began); d > 3*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	if n := len(p.Problems()); n < 10 || n > 2000 {
+		t.Errorf("%d warnings", n)
+	}
+}
