@@ -152,3 +152,53 @@ func TestHostileMappings(t *testing.T) {
 		t.Errorf("%d warnings", n)
 	}
 }
+
+type oneFile string
+
+func (f oneFile) Find(ImageID, string) []string { return []string{string(f)} }
+
+// A core and a file that is found for whatever image it names: both from the
+// same hand.
+func FuzzOpenWithFile(f *testing.F) {
+	lib := elfFile(f, []string{"-nostdlib", "-s"})
+	pe := make([]byte, 0x600)
+	copy(pe, "MZ")
+	binary.LittleEndian.PutUint32(pe[60:], 64)
+	copy(pe[64:], "PE\x00\x00\x64\x86")
+	binary.LittleEndian.PutUint16(pe[64+20:], 240)
+	binary.LittleEndian.PutUint16(pe[64+24:], 0x20b)
+	for _, c := range []struct {
+		path string
+		file []byte
+	}{{"/lib/l.so", lib}, {"/x/a.dll", pe}} {
+		var b buildCore
+		b.thread(1, 0x100010, 0x1000)
+		b.mapped(fileNote{arch.Span{Lo: 0x100000, Hi: 0x100000 + pageSpan(0, uint64(len(c.file))).Hi}, 0, c.path})
+		f.Add(b.bytes(), c.file)
+		b.loads = append(b.loads, buildLoad{addr: 0x100000, data: c.file[:min(len(c.file), 0x400)]})
+		f.Add(b.bytes(), c.file)
+	}
+	path := filepath.Join(f.TempDir(), "file")
+	f.Fuzz(func(t *testing.T, core, file []byte) {
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := openBytes("fuzz", core, Options{Find: oneFile(path), Limits: Limits{}.withDefaults()})
+		if err != nil {
+			return
+		}
+		defer p.Close()
+		for _, m := range p.Images[:min(len(p.Images), 16)] {
+			for _, n := range []string{".eh_frame_hdr", ".eh_frame", ".text", ".pdata"} {
+				m.Table(n)
+			}
+			m.Section(".symtab")
+			m.Lookup("exported")
+			for _, a := range []arch.Addr{m.span.Lo, m.span.Lo + 0x1000, m.span.Hi - 8} {
+				p.Memory.View(a, 16)
+				p.Memory.Absent(a)
+				m.FileView(a, 16)
+			}
+		}
+	})
+}
