@@ -3,6 +3,7 @@ package managed
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,14 +92,13 @@ func warned(ws []loader.Warning, code string) bool {
 	return slices.ContainsFunc(ws, func(w loader.Warning) bool { return w.Code == code })
 }
 
-// find returns the address of the only or first place where memory has b.
-func find(t *testing.T, c *coreedit.Core, b string) uint64 {
-	t.Helper()
-	at := c.Find([]byte(b))
-	if len(at) == 0 {
-		t.Fatalf("the dump does not hold %q", b)
+// swap changes text wherever the core holds it. A trimmed one holds the
+// contract descriptor's in a note.
+func swap(c *coreedit.Core, was, by string) error {
+	if c.Replace([]byte(was), []byte(by)) == 0 {
+		return fmt.Errorf("the dump does not hold %q", was)
 	}
-	return at[0]
+	return nil
 }
 
 // fragmentAt finds the RangeSectionFragment that covers pc: next, begin, end,
@@ -213,22 +213,22 @@ func TestBrokenRuntime(t *testing.T) {
 			return c.SetWord(uint64(st.frames[jit].Code.Start)-8, uint64(st.frames[jit].SP))
 		}, "", 9},
 		{"a descriptor that is no JSON", func(c *coreedit.Core) error {
-			return c.Set(find(t, c, `{"version":`), []byte("!"))
+			return swap(c, `{"version":`, `!"version":`)
 		}, "descriptor_unreadable", whole},
 		{"a descriptor of an unknown version", func(c *coreedit.Core) error {
-			return c.Set(find(t, c, `{"version":0`)+11, []byte("7"))
+			return swap(c, `{"version":0`, `{"version":7`)
 		}, "descriptor_unreadable", whole},
 		{"a descriptor on an unknown baseline", func(c *coreedit.Core) error {
-			return c.Set(find(t, c, `"baseline":"empty"`)+12, []byte("other"))
+			return swap(c, `"baseline":"empty"`, `"baseline":"other"`)
 		}, "descriptor_unreadable", whole},
 		{"a contract of an unknown version", func(c *coreedit.Core) error {
-			return c.Set(find(t, c, `"ExecutionManager":2`)+19, []byte("9"))
+			return swap(c, `"ExecutionManager":2`, `"ExecutionManager":9`)
 		}, "descriptor_unreadable", whole},
 		{"a descriptor that lacks a type", func(c *coreedit.Core) error {
-			return c.Set(find(t, c, `"RangeSectionFragment":`)+1, []byte("X"))
+			return swap(c, `"RangeSectionFragment":`, `"XangeSectionFragment":`)
 		}, "descriptor_unreadable", whole},
 		{"a count of threads at an absurd place", func(c *coreedit.Core) error {
-			return c.Set(find(t, c, `"ThreadCount":`), []byte(`"ThreadCount":99999999`)[:len(`"ThreadCount":`)+1])
+			return swap(c, `"ThreadCount":1`, `"ThreadCount":9`)
 		}, "threads_cut", whole},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestUnknownRuntime(t *testing.T) {
 	if c.Replace(id, bytes.Repeat([]byte("ab"), len(id)/2)) == 0 {
 		t.Fatalf("the dump does not hold the build-id %s", id)
 	}
-	if err := c.Set(find(t, c, `{"version":0`)+11, []byte("7")); err != nil {
+	if err := swap(c, `{"version":0`, `{"version":7`); err != nil {
 		t.Fatal(err)
 	}
 	openEdit(t, c, func(s *Session) {

@@ -145,16 +145,24 @@ func (t *ehFrame) find(a arch.Addr, thorough bool) (arch.Addr, fault) {
 		return t.findSlow(a)
 	}
 	lo, hi := uint64(0), t.table.n // entries before lo begin at or before a
+	low, high := arch.Addr(0), ^arch.Addr(0)
+	if hi > 0 {
+		low, _ = t.entry(0, false) // of the head's own page
+	}
 	for lo < hi {
 		m := lo + (hi-lo)/2
 		begin, f := t.entry(m, false)
-		if f.reason != 0 {
+		switch {
+		case f.reason != 0:
 			return noFDE, f
-		}
-		if begin <= a {
-			lo = m + 1
-		} else {
-			hi = m
+		case begin < low || begin > high:
+			// Not in order, so not to be searched so: damage, which
+			// could lead to the FDE of another function.
+			return t.findSlow(a)
+		case begin <= a:
+			lo, low = m+1, begin
+		default:
+			hi, high = m, begin
 		}
 	}
 	if lo == 0 {

@@ -3,7 +3,6 @@ package ecma
 import (
 	"encoding/binary"
 	"fmt"
-	"sort"
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
@@ -57,22 +56,39 @@ func (m *Metadata) Owner(rid uint32) (uint32, error) {
 			rid = place
 		}
 	}
-	var broken error
-	n := sort.Search(int(m.Rows(TypeDef)), func(i int) bool {
-		r, err := m.row(TypeDef, uint32(i)+1)
-		if err != nil {
-			broken = err
-			return true
-		}
-		return r.col(5) > rid
-	})
-	if broken != nil {
-		return 0, broken
+	n, err := m.after(TypeDef, 5, rid)
+	if err != nil {
+		return 0, err
 	}
-	if n == 0 {
+	if n == 1 {
 		return 0, &Error{"the list of types", m.at + arch.Addr(m.tables[TypeDef].off), false}
 	}
-	return uint32(n), nil
+	return n - 1, nil
+}
+
+// after returns the first row of t whose column c is above v, one more than
+// there are rows if none is. The column is sorted and refers to rows, of which
+// none has the number 0. One that is out of order is an error, because a
+// search through damaged bytes would give some other name.
+func (m *Metadata) after(t Table, c int, v uint32) (uint32, error) {
+	lo, hi := uint32(1), m.Rows(t)+1
+	low, high := uint32(1), ^uint32(0)
+	for lo < hi {
+		i := lo + (hi-lo)/2
+		r, err := m.row(t, i)
+		if err != nil {
+			return 0, err
+		}
+		switch k := r.col(c); {
+		case k < low || k > high:
+			return 0, &Error{fmt.Sprintf("the order of row %d of a table", i), m.at + arch.Addr(m.tables[t].off), false}
+		case k <= v:
+			lo, low = i+1, k
+		default:
+			hi, high = i, k
+		}
+	}
+	return lo, nil
 }
 
 // enclosing returns the TypeDef row of the class that row rid is nested in,
@@ -96,18 +112,12 @@ func (m *Metadata) find(t Table, c int, v uint32, l *lookup) (uint32, error) {
 	if m.sorted>>t&1 == 0 {
 		return l.row(m, t, c, v)
 	}
-	rows := m.Rows(t)
-	var broken error
-	i := uint32(sort.Search(int(rows), func(i int) bool {
-		r, err := m.row(t, uint32(i)+1)
-		if err != nil {
-			broken = err
-			return true
-		}
-		return r.col(c) >= v
-	})) + 1
-	if broken != nil || i > rows {
-		return 0, broken
+	if v == 0 {
+		return 0, nil
+	}
+	i, err := m.after(t, c, v-1)
+	if err != nil || i > m.Rows(t) {
+		return 0, err
 	}
 	if r, err := m.row(t, i); err != nil || r.col(c) != v {
 		return 0, err

@@ -183,21 +183,29 @@ func (c *Code) setBody(f arch.PEFunction) {
 }
 
 // searchFunctions finds the last of n RUNTIME_FUNCTIONs that begins at or
-// before rva; -1 if there is none. It reads only what it probes.
+// before rva; -1 if there is none. It reads only what it probes. An entry that
+// is out of order is damaged, and counts as missing: it could lead to the
+// codes of another function.
 func (r *Runtime) searchFunctions(table arch.Addr, n, rva uint32) (i int, missing arch.Addr) {
 	entry := r.arch.PE.Entry
-	lo, hi := 0, int(n) // the entries before lo begin at or before rva, those from hi on behind it
+	lo, hi := 0, int(n)                  // the entries before lo begin at or before rva, those from hi on behind it
+	low, high := int64(-1), int64(1)<<32 // where those next to them begin
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
 		at := table + arch.Addr(m*entry)
 		b := r.linked(at, 4)
 		if b == nil {
-			return 0, r.missing(at, 4)
+			return 0, at
 		}
-		if le32(b) <= rva {
-			lo = m + 1
-		} else {
-			hi = m
+		// No two begin at one place, so the m-th begins at m or behind it.
+		begin := int64(le32(b))
+		switch {
+		case begin <= low || begin >= high || begin < int64(m):
+			return 0, at
+		case begin <= int64(rva):
+			lo, low = m+1, begin
+		default:
+			hi, high = m, begin
 		}
 	}
 	return lo - 1, 0
