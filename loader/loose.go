@@ -37,8 +37,8 @@ func (g *imageList) loosePE() {
 			}
 		}
 		m.span = pageSpan(m.bias, size)
-		if end := g.contiguous(lo); m.Flat && end < m.span.Hi {
-			m.span.Hi = end
+		if m.Flat {
+			m.span.Hi = g.contiguous(lo, m.span.Hi)
 		}
 		if m.span.Lo < m.span.Hi {
 			g.add(m)
@@ -68,15 +68,16 @@ func (g *imageList) textMapped(m *Image) bool {
 }
 
 // contiguous returns where the mappings end that follow a without a gap and
-// are read-only.
-func (g *imageList) contiguous(a arch.Addr) arch.Addr {
-	for {
+// are read-only, at most end.
+func (g *imageList) contiguous(a, end arch.Addr) arch.Addr {
+	for a < end {
 		mp, ok := g.m.mappedAt(a)
 		if !ok || mp.flags != uint32(elf.PF_R) {
-			return a
+			break
 		}
 		a = mp.Hi
 	}
+	return min(a, end)
 }
 
 // fromBundle names an assembly by the manifest of the program's bundle, if
