@@ -1,26 +1,30 @@
 package arch
 
-import "debug/elf"
+import (
+	"debug/elf"
+
+	"github.com/go-delve/delve/pkg/dwarf/regnum"
+)
 
 // DWARF numbers of x86-64 registers (System V ABI, AMD64 supplement, figure 3.36).
 const (
-	amd64RAX Reg = iota
-	amd64RDX
-	amd64RCX
-	amd64RBX
-	amd64RSI
-	amd64RDI
-	amd64RBP
-	amd64RSP
-	amd64R8
-	amd64R9
-	amd64R10
-	amd64R11
-	amd64R12
-	amd64R13
-	amd64R14
-	amd64R15
-	amd64RIP
+	amd64RAX Reg = regnum.AMD64_Rax
+	amd64RDX Reg = regnum.AMD64_Rdx
+	amd64RCX Reg = regnum.AMD64_Rcx
+	amd64RBX Reg = regnum.AMD64_Rbx
+	amd64RSI Reg = regnum.AMD64_Rsi
+	amd64RDI Reg = regnum.AMD64_Rdi
+	amd64RBP Reg = regnum.AMD64_Rbp
+	amd64RSP Reg = regnum.AMD64_Rsp
+	amd64R8  Reg = regnum.AMD64_R8
+	amd64R9  Reg = regnum.AMD64_R9
+	amd64R10 Reg = regnum.AMD64_R10
+	amd64R11 Reg = regnum.AMD64_R11
+	amd64R12 Reg = regnum.AMD64_R12
+	amd64R13 Reg = regnum.AMD64_R13
+	amd64R14 Reg = regnum.AMD64_R14
+	amd64R15 Reg = regnum.AMD64_R15
+	amd64RIP Reg = regnum.AMD64_Rip
 )
 
 // AMD64 is x86-64.

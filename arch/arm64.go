@@ -1,16 +1,20 @@
 package arch
 
-import "debug/elf"
+import (
+	"debug/elf"
+
+	"github.com/go-delve/delve/pkg/dwarf/regnum"
+)
 
 // DWARF numbers of AArch64 registers (DWARF for the Arm 64-bit Architecture,
 // section 4.1): x0 to x30, sp is 31, pc 32.
 const (
-	arm64X19 Reg = 19
-	arm64X28 Reg = 28
-	arm64FP  Reg = 29
-	arm64LR  Reg = 30
-	arm64SP  Reg = 31
-	arm64PC  Reg = 32
+	arm64X19 Reg = regnum.ARM64_X0 + 19
+	arm64X28 Reg = regnum.ARM64_X0 + 28
+	arm64FP  Reg = regnum.ARM64_BP
+	arm64LR  Reg = regnum.ARM64_LR
+	arm64SP  Reg = regnum.ARM64_SP
+	arm64PC  Reg = regnum.ARM64_PC
 )
 
 // ARM64 is AArch64.
