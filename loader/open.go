@@ -83,7 +83,7 @@ func Open(path string, opt *Options) (*Process, error) {
 		o = *opt
 	}
 	o.Limits = o.Limits.withDefaults()
-	data, closeFile, err := mapDump(path, o.Limits.Unpacked)
+	data, closeFile, damage, err := mapDump(path, o.Limits.Unpacked)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +93,9 @@ func Open(path string, opt *Options) (*Process, error) {
 		return nil, err
 	}
 	p.closers = append(p.closers, closeFile)
+	if damage != nil {
+		p.warn("packing_damaged", int64(len(data)), "the packed dump is cut or damaged: %v; it is read up to there", damage)
+	}
 	return p, nil
 }
 

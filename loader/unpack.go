@@ -37,21 +37,22 @@ var packings = []packing{
 	}},
 }
 
-// mapDump maps the dump at path, unpacking it if need be.
-func mapDump(path string, limit int64) (data []byte, closer func() error, err error) {
+// mapDump maps the dump at path, unpacking it if need be. A packed dump that
+// is cut or damaged gives what came before, and damage says so.
+func mapDump(path string, limit int64) (data []byte, closer func() error, damage, err error) {
 	f := os.Stdin
 	if path != "-" {
 		if f, err = os.Open(path); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		defer f.Close()
 	}
 	st, err := f.Stat()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if st.IsDir() {
-		return nil, nil, fmt.Errorf("%s: is a folder, not a dump", path)
+		return nil, nil, nil, fmt.Errorf("%s: is a folder, not a dump", path)
 	}
 	in := bufio.NewReaderSize(f, 1<<16)
 	if st.Mode().IsRegular() {
@@ -59,18 +60,19 @@ func mapDump(path string, limit int64) (data []byte, closer func() error, err er
 		var head [4]byte
 		n, _ := f.ReadAt(head[:], 0)
 		if packingOf(head[:n]) == nil {
-			return mapFile(f, st.Size())
+			data, closer, err = mapFile(f, st.Size())
+			return data, closer, nil, err
 		}
 	}
 	head, err := in.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	var src io.Reader = in
 	if k := packingOf(head); k != nil {
 		r, done, err := k.reader(in)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %s: %w", path, k.name, err)
+			return nil, nil, nil, fmt.Errorf("%s: %s: %w", path, k.name, err)
 		}
 		defer done()
 		src = r
@@ -87,13 +89,11 @@ func packingOf(head []byte) *packing {
 	return nil
 }
 
-// unpack copies src to a temporary file that has no name, and maps it. A cut
-// or damaged stream gives what came before the damage: the format's reader
-// then warns that the dump is cut.
-func unpack(path string, src io.Reader, limit int64) ([]byte, func() error, error) {
+// unpack copies src to a temporary file that has no name, and maps it.
+func unpack(path string, src io.Reader, limit int64) (data []byte, closer func() error, damage, err error) {
 	tmp, err := os.CreateTemp("", "seam-*.core")
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	defer tmp.Close()
 	// A name is needed where an open file cannot be removed; there it goes on Close.
@@ -103,21 +103,20 @@ func unpack(path string, src io.Reader, limit int64) ([]byte, func() error, erro
 			os.Remove(tmp.Name())
 		}
 	}
-	n, err := copySparse(tmp, io.LimitReader(src, limit+1))
-	if err == nil && n > limit {
-		err = fmt.Errorf("unpacks to more than %d bytes", limit)
-		n = 0
+	n, damage := copySparse(tmp, io.LimitReader(src, limit+1))
+	if damage == nil && n > limit {
+		damage, n = fmt.Errorf("unpacks to more than %d bytes", limit), 0
 	}
-	if err != nil && n == 0 {
+	if damage != nil && n == 0 {
 		remove()
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, nil, fmt.Errorf("%s: %w", path, damage)
 	}
 	data, unmap, err := mapFile(tmp, n)
 	if err != nil {
 		remove()
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return data, func() error { err := unmap(); remove(); return err }, nil
+	return data, func() error { err := unmap(); remove(); return err }, damage, nil
 }
 
 // copySparse copies src to f, leaving holes where it is zero: dumps of
@@ -126,7 +125,7 @@ func copySparse(f *os.File, src io.Reader) (n int64, err error) {
 	buf := make([]byte, 1<<16)
 	var zero [1 << 16]byte
 	for {
-		k, rerr := io.ReadFull(src, buf)
+		k, rerr := readBlock(src, buf)
 		if k > 0 && !bytes.Equal(buf[:k], zero[:k]) {
 			if _, err := f.WriteAt(buf[:k], n); err != nil {
 				return 0, err
@@ -137,13 +136,22 @@ func copySparse(f *os.File, src io.Reader) (n int64, err error) {
 			if terr := f.Truncate(n); terr != nil {
 				return 0, terr
 			}
-			if rerr == io.EOF || rerr == io.ErrUnexpectedEOF && k < len(buf) {
-				// ReadFull says the same at a clean end within a block; a
-				// decoder's own complaint of a cut stream reads alike, and is
-				// as good as an end for us.
+			if rerr == io.EOF {
 				return n, nil
 			}
 			return n, rerr
 		}
 	}
+}
+
+// readBlock fills buf as far as src goes. It is io.ReadFull with another
+// answer to an end within the block: that is io.EOF, as anywhere, while
+// io.ErrUnexpectedEOF is then a decoder's own word for a stream that was cut.
+func readBlock(src io.Reader, buf []byte) (n int, err error) {
+	for n < len(buf) && err == nil {
+		var k int
+		k, err = src.Read(buf[n:])
+		n += k
+	}
+	return n, err
 }

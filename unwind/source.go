@@ -102,7 +102,6 @@ const (
 	ByPrologue                // by following the instructions of code that no table describes
 	ByFramePointer            // the saved frame pointer
 	ByExplicitFrame           // an explicit Frame of the runtime
-	ByScan                    // a plausible return address found on the stack
 	numBys
 )
 
@@ -115,7 +114,6 @@ var bys = [numBys]string{
 	ByPrologue:      "prologue",
 	ByFramePointer:  "frame_pointer",
 	ByExplicitFrame: "explicit_frame",
-	ByScan:          "scan",
 }
 
 func (b By) String() string {

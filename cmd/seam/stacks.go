@@ -28,8 +28,7 @@ With -v each frame has its stack pointer, and how it was found:
   codes           the unwind information of JIT-compiled or ReadyToRun code
   prologue        by following the instructions of code without any
   frame_pointer   the saved frame pointer
-  explicit_frame  a Frame that the runtime left on the stack
-  scan            what looks like a return address on the stack`,
+  explicit_frame  a Frame that the runtime left on the stack`,
 		Example: `  seam stacks core.1234
   seam stacks core.1234 --thread 1240 -v
   seam stacks core.1234 --format json | jq '.threads[] | select(.crashed)'

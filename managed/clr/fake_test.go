@@ -118,7 +118,7 @@ func fakeRuntime(t testing.TB, p *loader.Process) *Runtime {
 	for i := range ptrs {
 		ptrs[i] = uint64(fakePointer(i))
 	}
-	r := &Runtime{proc: p, Version: "10.0.0", Image: &loader.Image{}}
+	r := &Runtime{proc: p, arch: arch.AMD64, Version: "10.0.0", Image: &loader.Image{}}
 	if p != nil {
 		r.mem, r.arch = p.Memory, p.Arch
 	}

@@ -92,6 +92,22 @@ type frameLayout struct {
 	HijackRA       int `c:"HijackFrame.ReturnAddress"`
 	HijackArgs     int `c:"HijackFrame.HijackArgsPtr"`
 	HijackArgsSize int `c:"HijackArgs.!"`
+
+	saved  []arch.Field // registers of CalleeSavedRegisters
+	hijack []arch.Field // registers that HijackArgs has by name (ARM64)
+}
+
+// registers finds the fields that are named for registers.
+func (l *frameLayout) registers(c *contract, a *arch.Arch) {
+	for reg := range a.Names {
+		name := savedName(a.Names[reg])
+		if off, ok := c.offsets["CalleeSavedRegisters."+name]; ok {
+			l.saved = append(l.saved, arch.Field{Reg: arch.Reg(reg), Off: off})
+		}
+		if off, ok := c.offsets["HijackArgs."+name]; ok {
+			l.hijack = append(l.hijack, arch.Field{Reg: arch.Reg(reg), Off: off})
+		}
+	}
 }
 
 // FrameAt reads the Frame at a; ok is false where the dump lacks it.
@@ -165,13 +181,9 @@ func (r *Runtime) restoreTransition(f Frame, regs *arch.Regs) bool {
 	if !ok {
 		return false
 	}
-	for reg := arch.Reg(0); reg < arch.MaxRegs; reg++ {
-		off, ok := r.data.offsets["CalleeSavedRegisters."+savedName(r.arch.RegName(reg))]
-		if !ok {
-			continue
-		}
-		if v, ok := r.word(field(block, l.TransitionRegs+off)); ok {
-			regs.Set(reg, v)
+	for _, f := range l.saved {
+		if v, ok := r.word(field(block, l.TransitionRegs+f.Off)); ok {
+			regs.Set(f.Reg, v)
 		}
 	}
 	regs.Set(r.arch.PC, ra)

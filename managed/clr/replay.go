@@ -45,7 +45,7 @@ func (r *Runtime) Replay() *Replay {
 	p := &Replay{r: r}
 	// Every field has a default, or is optional: fill cannot fail on them.
 	_ = r.data.fill(&p.layout)
-	p.frames.fill(r)
+	_ = r.data.fill(&p.frames)
 	first, _, _ := strings.Cut(r.Version, ".")
 	p.major, _ = strconv.Atoi(first)
 	p.ex = exInfoFor(p.major)

@@ -13,22 +13,6 @@ type replayFrames struct {
 	EvalCtx    int `c:"DebuggerEval.TargetContext,0"`
 	EvalInExcp int `c:"DebuggerEval.EvalDuringException,-1"`
 	HijackRegs int `c:"HijackArgs.CalleeSavedRegisters,-1"`
-
-	hijack []arch.Field // where HijackArgs has registers by name (ARM64)
-	saved  []arch.Field // CalleeSavedRegisters
-}
-
-func (l *replayFrames) fill(r *Runtime) {
-	_ = r.data.fill(l)
-	for reg := arch.Reg(0); reg < arch.MaxRegs && int(reg) < len(r.arch.Names); reg++ {
-		name := savedName(r.arch.RegName(reg))
-		if off, ok := r.data.offsets["HijackArgs."+name]; ok {
-			l.hijack = append(l.hijack, arch.Field{Reg: reg, Off: off})
-		}
-		if off, ok := r.data.offsets["CalleeSavedRegisters."+name]; ok {
-			l.saved = append(l.saved, arch.Field{Reg: reg, Off: off})
-		}
-	}
 }
 
 // inlinedMarkers are the low bits of an InlinedCallFrame's Datum: 1 is a
@@ -150,9 +134,9 @@ func (p *Replay) updateFromHijack(f Frame, regs *arch.Regs) {
 	if !ok {
 		return
 	}
-	block, fields := arch.Addr(args), p.frames.hijack
+	block, fields := arch.Addr(args), p.r.frameLayout.hijack
 	if p.frames.HijackRegs >= 0 {
-		block, fields = field(block, p.frames.HijackRegs), p.frames.saved
+		block, fields = field(block, p.frames.HijackRegs), p.r.frameLayout.saved
 	}
 	for _, s := range fields {
 		if v, ok := p.r.word(field(block, s.Off)); ok {

@@ -129,6 +129,7 @@ func (r *Runtime) layouts() error {
 			return err
 		}
 	}
+	r.frameLayout.registers(r.data, r.arch)
 	var ok bool
 	if r.ranges, ok = r.data.pointer("ExecutionManagerCodeRangeMapAddress"); !ok {
 		return fmt.Errorf("its contract does not say where its code ranges are")
