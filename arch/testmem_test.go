@@ -33,7 +33,6 @@ func (m flat) View(a Addr, n int) []byte {
 // linked for, and its function table.
 type testImage struct {
 	flat
-	size  uint32 // of an image's header
 	funcs []PEFunction
 	text  [][2]uint32 // RVAs of the code sections
 }

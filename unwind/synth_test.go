@@ -9,15 +9,14 @@ import (
 // An asm puts bytes together.
 type asm []byte
 
-func (b asm) u8(v ...uint8) asm   { return append(b, v...) }
-func (b asm) u16(v uint16) asm    { return binary.LittleEndian.AppendUint16(b, v) }
-func (b asm) u32(v uint32) asm    { return binary.LittleEndian.AppendUint32(b, v) }
-func (b asm) u64(v uint64) asm    { return binary.LittleEndian.AppendUint64(b, v) }
-func (b asm) bytes(v []byte) asm  { return append(b, v...) }
-func (b asm) str(s string) asm    { return append(append(b, s...), 0) }
-func (b asm) uleb(v uint64) asm   { return binary.AppendUvarint(b, v) }
-func (b asm) block(v []byte) asm  { return b.uleb(uint64(len(v))).bytes(v) }
-func (b asm) reg(op, r uint8) asm { return b.u8(op, r) }
+func (b asm) u8(v ...uint8) asm  { return append(b, v...) }
+func (b asm) u16(v uint16) asm   { return binary.LittleEndian.AppendUint16(b, v) }
+func (b asm) u32(v uint32) asm   { return binary.LittleEndian.AppendUint32(b, v) }
+func (b asm) u64(v uint64) asm   { return binary.LittleEndian.AppendUint64(b, v) }
+func (b asm) bytes(v []byte) asm { return append(b, v...) }
+func (b asm) str(s string) asm   { return append(append(b, s...), 0) }
+func (b asm) uleb(v uint64) asm  { return binary.AppendUvarint(b, v) }
+func (b asm) block(v []byte) asm { return b.uleb(uint64(len(v))).bytes(v) }
 
 func (b asm) sleb(v int64) asm {
 	for {
