@@ -102,6 +102,11 @@ func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) 
 		}
 	}
 	known, err := knownBuild(img.ID.BuildID)
+	if err == nil && known == nil {
+		if r := byDacTable(p, img); r != nil {
+			return r, unread, nil
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, nil, err

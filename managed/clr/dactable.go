@@ -1,0 +1,91 @@
+package clr
+
+import (
+	"slices"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
+)
+
+// A dacTable lets a build be read that is in no table, by the layouts of its
+// release: servicing builds have the same ones (the descriptors of 10.0.11,
+// 10.0.12 and 10.0.14 do not differ in any of 413 values), and only the
+// addresses of the runtime's variables move. Those are in g_dacTable, which
+// every CoreCLR exports for its debugger library and which every kind of dump
+// holds. Nothing in a dump tells a release from another whose table is as long,
+// so what is found must pass knows.
+type dacTable struct {
+	version string // of the release
+	layout  func(cpu string) string
+	size    uint64            // of g_dacTable in bytes
+	index   map[string]uint64 // entry that has the address of a global
+}
+
+// dacTables lists the releases, the newest first. The order of entries is that
+// of src/coreclr/inc/dacvars.h; these are where the descriptors of recorded
+// builds and their tables have the same address.
+var dacTables = []dacTable{{
+	version: "10.0", size: 129 * 8,
+	layout: func(cpu string) string { return "net10-linux-" + cpu + ".json" },
+	index: map[string]uint64{
+		"ExecutionManagerCodeRangeMapAddress": 0,
+		"ThreadStore":                         15, "FinalizerThread": 16, "GCThread": 17,
+		"AppDomain": 20, "SystemDomain": 21, "ArrayBoundsZero": 28,
+		"ObjectMethodTable": 42, "StringMethodTable": 45, "ExceptionMethodTable": 49, "FreeObjectMethodTable": 56,
+		"SyncTableEntries": 78, "MiniMetaDataBuffAddress": 85, "MiniMetaDataBuffMaxSize": 86,
+	},
+}}
+
+// dacTableSymbol is exported by CoreCLR on every Unix (src/coreclr/debug/daccess/dacfn.cpp
+// looks it up).
+const dacTableSymbol = "g_dacTable"
+
+// byDacTable reads the runtime in img by the layouts of a release that fits;
+// nil if none does.
+func byDacTable(p *loader.Process, img *loader.Image) *Runtime {
+	at, size, ok := img.Lookup(dacTableSymbol)
+	if !ok || p.OS != "linux" {
+		return nil
+	}
+	for i := range dacTables {
+		t := &dacTables[i]
+		text, err := layouts.ReadFile("layouts/" + t.layout(p.Arch.Name))
+		if size != t.size || err != nil {
+			continue
+		}
+		r := &Runtime{Image: img, How: "table", Version: t.version, proc: p, mem: p.Memory, arch: p.Arch}
+		if r.data, err = parseContract(text, make([]uint64, maxPointers)); err != nil {
+			continue
+		}
+		for name, k := range t.index {
+			if v, ok := r.word(at + arch.Addr(8*k)); ok && r.data.globals[name].pointer {
+				r.data.globals[name] = global{value: v, pointer: true}
+			}
+		}
+		if r.layouts() == nil && r.knows() {
+			return r
+		}
+	}
+	return nil
+}
+
+// knows reports whether the runtime's threads are threads of the dump, and its
+// map of code has sections: what layouts of another release would not give.
+func (r *Runtime) knows() bool {
+	ts, warns := r.Threads()
+	if len(warns) > 0 || len(ts) == 0 {
+		return false
+	}
+	for i := range ts {
+		tid := ts[i].OSID
+		if tid != 0 && !slices.ContainsFunc(r.proc.Threads, func(t loader.Thread) bool { return uint64(t.ID) == tid }) {
+			return false
+		}
+	}
+	found := false
+	r.sections(func(s rangeSection) bool {
+		found = s.span.Lo < s.span.Hi
+		return !found
+	})
+	return found
+}
