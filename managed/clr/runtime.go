@@ -113,6 +113,10 @@ func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) 
 	case known == nil && unread != nil:
 		return nil, nil, unread
 	case known == nil && slices.Contains(runtimeFiles, img.ID.Name):
+		_, _, exports := img.Lookup(dacTableSymbol)
+		if _, _, has := img.Lookup(descriptorSymbol); exports && !has {
+			return nil, nil, fmt.Errorf("it exports no contract descriptor: .NET 8 and older are not read")
+		}
 		return nil, nil, fmt.Errorf("it has no contract descriptor at hand (build-id %s); --images with a folder that holds this file would supply it", img.ID.BuildID)
 	case known == nil:
 		return nil, nil, nil
