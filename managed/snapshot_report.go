@@ -74,10 +74,10 @@ func (n *Snapshotter) rule(c *snapshotCode) {
 
 // orphan does without the header of c's method, which the dump lacks.
 func (n *Snapshotter) orphan(c *snapshotCode) {
-	if c.code.Method == 0 {
-		c.code.Method = n.rp.OrphanMethod(c.code.Start)
+	if c.code.Kind == clr.JIT {
+		n.rt.Complete(&c.code)
 	}
-	if c.code.Method != 0 && n.rp.OrphanRule(&c.code, c.pc, &c.rule) {
+	if c.code.Method != 0 && n.rt.OrphanRule(&c.code, c.pc, &c.rule) {
 		c.outcome = unwind.UseRule
 	}
 }

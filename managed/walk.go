@@ -180,8 +180,8 @@ func (w *Walker) begin(t *loader.Thread) {
 		if !ok {
 			return
 		}
-		if slot, ret, sp, ok := w.rt.TrippedHijack(f); ok {
-			w.hijacks = append(w.hijacks, unwind.Hijack{Slot: slot, Return: ret, SP: sp})
+		if ret, sp, ok := w.rt.TrippedHijack(f); ok {
+			w.hijacks = append(w.hijacks, unwind.Hijack{Slot: sp, Return: ret, SP: sp})
 		}
 	}
 }

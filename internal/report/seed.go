@@ -240,6 +240,18 @@ func (b *jsonBuffer) strings(list []string) {
 	b.raw("]")
 }
 
+func (b *jsonBuffer) tids(key string, list []uint32) {
+	b.key(key)
+	b.raw("[")
+	for i, tid := range list {
+		if i > 0 {
+			b.raw(", ")
+		}
+		b.buf = fmt.Append(b.buf, tid)
+	}
+	b.raw("]")
+}
+
 func (b *jsonBuffer) hazard(h *Hazard) {
 	b.str("rule", h.Rule)
 	b.str("text", h.Text)
@@ -248,24 +260,8 @@ func (b *jsonBuffer) hazard(h *Hazard) {
 	b.str("lock", h.Lock)
 	b.addr("lock_address", uint64(h.LockAt))
 	b.numIf("holder", int64(h.Holder), h.Holder != 0)
-	b.key("threads")
-	b.raw("[")
-	for i, tid := range h.Threads {
-		if i > 0 {
-			b.raw(", ")
-		}
-		b.buf = fmt.Append(b.buf, tid)
-	}
-	b.raw("]")
-	b.key("victims")
-	b.raw("[")
-	for i, tid := range h.Victims {
-		if i > 0 {
-			b.raw(", ")
-		}
-		b.buf = fmt.Append(b.buf, tid)
-	}
-	b.raw("]")
+	b.tids("threads", h.Threads)
+	b.tids("victims", h.Victims)
 	b.key("waits")
 	b.raw("[")
 	for i, w := range h.Waits {

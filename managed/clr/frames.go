@@ -213,19 +213,19 @@ func (r *Runtime) restoreContext(ctx arch.Addr, set arch.RegSet, regs *arch.Regs
 }
 
 // TrippedHijack returns, for a HijackFrame, the true return address of the
-// hijacked function, the stack pointer behind its return, and the slot where
-// unwind information looks for the trip stub's return address. The stub was
-// entered by a return instruction, so that information, which takes it for a
-// called function, is off by one slot: it looks at that very stack pointer.
-func (r *Runtime) TrippedHijack(f Frame) (slot, ret, sp arch.Addr, ok bool) {
+// hijacked function and the stack pointer behind its return. The trip stub was
+// entered by a return instruction, so that unwind information, which takes it
+// for a called function, is off by one slot: it looks for the stub's return
+// address at that very stack pointer.
+func (r *Runtime) TrippedHijack(f Frame) (ret, sp arch.Addr, ok bool) {
 	var regs arch.Regs
 	if f.Kind != HijackFrame {
-		return 0, 0, 0, false
+		return 0, 0, false
 	}
 	if _, ok := r.Restore(f, &regs); !ok {
-		return 0, 0, 0, false
+		return 0, 0, false
 	}
 	pc, _ := regs.Get(r.arch.PC)
 	top, _ := regs.Get(r.arch.SP)
-	return arch.Addr(top), arch.Addr(pc), arch.Addr(top), true
+	return arch.Addr(pc), arch.Addr(top), true
 }

@@ -84,9 +84,7 @@ func (d *describer) describe() {
 		d.lost()
 		return
 	}
-	// MethodDescs lie in chunks, behind a head that says what they share: the
-	// MethodTable and the high bits of their tokens.
-	chunk := md - arch.Addr(uint64(index)*n.align) - arch.Addr(n.ChunkSize)
+	chunk := r.chunk(md, index)
 	high, ok1 := r.u16(field(chunk, n.ChunkRange))
 	mt, ok2 := r.word(field(chunk, n.ChunkMT))
 	if !ok1 || !ok2 || mt == 0 {
@@ -107,6 +105,13 @@ func (d *describer) describe() {
 		d.methodArgs()
 	}
 	d.declared(arch.Addr(mt), rid)
+}
+
+// chunk returns the head of the chunk that md lies in, at index: MethodDescs
+// lie in chunks, behind a head that says what they share, the MethodTable and
+// the high bits of their tokens.
+func (r *Runtime) chunk(md arch.Addr, index uint8) arch.Addr {
+	return md - arch.Addr(uint64(index)*r.names.align) - arch.Addr(r.names.ChunkSize)
 }
 
 // lost names a method whose MethodDesc the dump lacks, if a module's map of

@@ -1,6 +1,11 @@
 package clr
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"sync"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/unwind"
+)
 
 // Orphans are methods whose code header the dump lacks: createdump writes what
 // its own walk of the process has touched, and that loses the managed frames
@@ -10,25 +15,72 @@ import "github.com/seamwalk/seam/arch"
 
 // OrphanRule finds how to leave the frame of an orphan at the return address
 // pc, by the instructions of its prologue.
-func (p *Replay) OrphanRule(c *Code, pc arch.Addr, r *arch.Rule) bool {
-	if c.Start == 0 || c.Start >= pc || p.r.arch.Prologue == nil {
+func (r *Runtime) OrphanRule(c *Code, pc arch.Addr, rule *arch.Rule) bool {
+	if c.Start == 0 || c.Start >= pc || r.arch.Prologue == nil {
 		return false
 	}
-	return p.r.arch.Prologue(p.r.mem, c.Start, pc, r)
+	return r.arch.Prologue(r.mem, c.Start, pc, rule)
+}
+
+// Orphans returns what leaves orphans. It is to be asked before
+// [Runtime.Source], for which such a method is a hole.
+func (r *Runtime) Orphans() unwind.Source { return orphans{r} }
+
+type orphans struct{ r *Runtime }
+
+func (s orphans) Unwind(st *unwind.Step) unwind.Outcome {
+	// Only from behind a call: where in a prologue or an epilogue a pc
+	// stands, the codes would have to say.
+	if st.PC.Exact {
+		return unwind.NoInfo
+	}
+	c, missing := s.r.Lookup(st.PC.Lookup())
+	if c.Kind != JIT || missing == 0 || c.Body.Lo != 0 || !s.r.OrphanRule(&c, st.PC.Addr, &st.Rule) {
+		return unwind.NoInfo
+	}
+	return unwind.UseRule
+}
+
+// An orphanIndex is what orphans are named by, and which methods were found
+// so: to find one may mean to look through all precodes.
+type orphanIndex struct {
+	once        sync.Once
+	precode     precodeLayout
+	hasPrecodes bool
+	mu          sync.Mutex
+	method      map[arch.Addr]arch.Addr // by the start of its code
+}
+
+// orphanMethod returns the MethodDesc of the method whose code begins at
+// start, 0 if no precode leads there.
+func (r *Runtime) orphanMethod(start arch.Addr) arch.Addr {
+	x := &r.orphans
+	x.once.Do(func() {
+		x.precode, x.hasPrecodes = r.precodes()
+		x.method = map[arch.Addr]arch.Addr{}
+	})
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	md, ok := x.method[start]
+	if !ok {
+		md = r.searchPrecodes(start)
+		x.method[start] = md
+	}
+	return md
 }
 
 // maxPrecodes bounds the precodes that are looked through for one method: those
 // of a million methods.
 const maxPrecodes = 1 << 20
 
-// OrphanMethod finds the method whose code begins at start, by the FixupPrecode
+// searchPrecodes finds the method whose code begins at start, by the FixupPrecode
 // that jumps there: its data are the code's address and the MethodDesc. It
 // reports 0 if none does.
-func (p *Replay) OrphanMethod(start arch.Addr) (md arch.Addr) {
-	if !p.hasPrecodes || start == 0 {
+func (r *Runtime) searchPrecodes(start arch.Addr) (md arch.Addr) {
+	if !r.orphans.hasPrecodes || start == 0 {
 		return 0
 	}
-	r, left := p.r, maxPrecodes
+	left := maxPrecodes
 	all := arch.Span{Lo: ^arch.Addr(0)} // that precodes and code are known to lie in
 	r.sections(func(s rangeSection) bool {
 		if s.r2r != 0 {
@@ -36,7 +88,7 @@ func (p *Replay) OrphanMethod(start arch.Addr) (md arch.Addr) {
 		}
 		all.Lo, all.Hi = min(all.Lo, s.span.Lo), max(all.Hi, s.span.Hi)
 		if kind, ok := r.u32(s.list + stubListKind); s.flags&rangeList != 0 && ok && stubBlock(uint64(kind)) == StubFixupPrecode {
-			md = p.precodesOf(s.span, start, &left, func(arch.Addr) bool { return true })
+			md = r.precodesOf(s.span, start, &left, func(arch.Addr) bool { return true })
 		}
 		return md == 0 && left > 0
 	})
@@ -45,8 +97,8 @@ func (p *Replay) OrphanMethod(start arch.Addr) (md arch.Addr) {
 	}
 	// The dump may lack the section that tells of the precodes, as it lacks the
 	// header. What is found without must be confirmed by the MethodDesc.
-	all.Lo &^= 2*p.precode.page - 1
-	return p.precodesOf(all, start, &left, func(md arch.Addr) bool { return p.nativeCode(md) == start })
+	all.Lo &^= 2*r.orphans.precode.page - 1
+	return r.precodesOf(all, start, &left, func(md arch.Addr) bool { return r.nativeCode(md) == start })
 }
 
 // maxPrecodeSpan bounds the addresses that are searched without knowing of
@@ -55,8 +107,8 @@ const maxPrecodeSpan = 1 << 26
 
 // precodesOf looks in span, pages of precodes each with a page of their data
 // behind it, for the precode of the code at start.
-func (p *Replay) precodesOf(span arch.Span, start arch.Addr, left *int, ok func(md arch.Addr) bool) arch.Addr {
-	r, l := p.r, &p.precode
+func (r *Runtime) precodesOf(span arch.Span, start arch.Addr, left *int, ok func(md arch.Addr) bool) arch.Addr {
+	l := &r.orphans.precode
 	all := r.mem.Untracked() // of a search through hundreds of pages, a trim keeps what it found
 	for page := span.Lo + l.page; page < span.Hi; page += 2 * l.page {
 		for at := page; at+l.size <= page+l.page && *left > 0; at += l.size {
@@ -87,19 +139,19 @@ const (
 )
 
 // nativeCode returns the code of an ordinary method that has a slot for it, else 0.
-func (p *Replay) nativeCode(md arch.Addr) arch.Addr {
-	flags, ok := p.r.u16(field(md, p.layout.MethodFlags))
+func (r *Runtime) nativeCode(md arch.Addr) arch.Addr {
+	flags, ok := r.u16(field(md, r.names.MDFlags))
 	if !ok || flags&methodClassMask != 0 || flags&methodNativeCodeSlot == 0 {
 		return 0
 	}
-	at := field(md, p.layout.MethodSize)
+	at := field(md, r.names.MDSize)
 	if flags&methodNonVtableSlot != 0 {
 		at += 8
 	}
 	if flags&methodImpl != 0 {
 		at += 16 // two pointers: the slots that it implements, and the methods
 	}
-	v, _ := p.r.word(at)
+	v, _ := r.word(at)
 	return arch.Addr(v)
 }
 

@@ -20,21 +20,12 @@ type Replay struct {
 	frames replayFrames
 	ex     *exInfoRow // nil if nothing is known of this version
 	major  int        // of the runtime's version; 0 if not known
-
-	precode     precodeLayout
-	hasPrecodes bool
 }
 
 // replayLayout is what every descriptor so far leaves out, or that only a
-// replay needs. Where a default stands, it held in .NET 8 to 10 on every
-// platform seen.
+// replay needs; what names need too is in nameLayout. Where a default stands, it
+// held in .NET 8 to 10 on every platform seen.
 type replayLayout struct {
-	MethodFlags int `c:"MethodDesc.Flags,6"`
-	MethodSize  int `c:"MethodDesc.!,16"`
-	MethodChunk int `c:"MethodDesc.ChunkIndex,2"`
-	ChunkSize   int `c:"MethodDescChunk.!,24"`
-	ChunkTable  int `c:"MethodDescChunk.MethodTable,0"`
-	Extended    int `c:"StoredSigMethodDesc.ExtendedFlags,28"`
 	PInvokeSize int `c:"PInvokeMethodDesc.!,56"`
 	HdrEHInfo   int `c:"RealCodeHeader.EHInfo,8"` // right before GCInfo
 }
@@ -49,7 +40,6 @@ func (r *Runtime) Replay() *Replay {
 	first, _, _ := strings.Cut(r.Version, ".")
 	p.major, _ = strconv.Atoi(first)
 	p.ex = exInfoFor(p.major)
-	p.precode, p.hasPrecodes = r.precodes()
 	return p
 }
 
@@ -74,7 +64,7 @@ const (
 // Visibility classifies the method of c. Where the dump lacks its MethodDesc,
 // the heap that its code lies in tells: dynamic methods have heaps of their own.
 func (p *Replay) Visibility(c *Code) Visibility {
-	flags, ok := p.r.u16(field(c.Method, p.layout.MethodFlags))
+	flags, ok := p.r.u16(field(c.Method, p.r.names.MDFlags))
 	if !ok {
 		if p.hostHeap(c) {
 			return NoMetadata
@@ -84,7 +74,7 @@ func (p *Replay) Visibility(c *Code) Visibility {
 	if flags&methodClassMask != methodDynamic {
 		return Visible
 	}
-	if ext, ok := p.r.u32(field(c.Method, p.layout.Extended)); ok && ext&dynamicILStub != 0 {
+	if ext, ok := p.r.u32(field(c.Method, p.r.names.SigFlags)); ok && ext&dynamicILStub != 0 {
 		return Hidden
 	}
 	return NoMetadata
@@ -105,16 +95,11 @@ func (p *Replay) hostHeap(c *Code) bool {
 // MethodTable returns the MethodTable of the class that md belongs to; ok is
 // false where the dump lacks its bytes.
 func (p *Replay) MethodTable(md arch.Addr) (mt arch.Addr, ok bool) {
-	index, ok := p.r.u8(field(md, p.layout.MethodChunk))
+	index, ok := p.r.u8(field(md, p.r.names.MDIndex))
 	if !ok {
 		return 0, false
 	}
-	align, ok := p.r.data.global("MethodDescAlignment")
-	if !ok {
-		align = 8
-	}
-	chunk := md - arch.Addr(uint64(index)*align) - arch.Addr(p.layout.ChunkSize)
-	v, ok := p.r.word(field(chunk, p.layout.ChunkTable))
+	v, ok := p.r.word(field(p.r.chunk(md, index), p.r.names.ChunkMT))
 	return arch.Addr(v), ok
 }
 
@@ -252,11 +237,11 @@ func (p *Replay) PInvokeImage(f Frame) *loader.Image {
 		return nil
 	}
 	md := arch.Addr(v)
-	flags, ok := p.r.u16(field(md, p.layout.MethodFlags))
+	flags, ok := p.r.u16(field(md, p.r.names.MDFlags))
 	if !ok || flags&methodClassMask != methodPInvoke {
 		return nil
 	}
-	for off := p.layout.MethodSize; off+8 <= p.layout.PInvokeSize; off += 8 {
+	for off := p.r.names.MDSize; off+8 <= p.layout.PInvokeSize; off += 8 {
 		if v, ok := p.r.word(field(md, off)); ok && v != 0 {
 			if img := p.r.proc.ImageAt(arch.Addr(v)); img != nil && img != p.r.Image && img.Format == p.r.Image.Format {
 				return img

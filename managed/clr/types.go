@@ -15,6 +15,7 @@ type nameLayout struct {
 	MDIndex  int `c:"MethodDesc.ChunkIndex"`
 	MDSlot   int `c:"MethodDesc.Slot"`
 	MDFlags  int `c:"MethodDesc.Flags"`
+	MDSize   int `c:"MethodDesc.!,16"`
 
 	ChunkSize  int `c:"MethodDescChunk.!"`
 	ChunkMT    int `c:"MethodDescChunk.MethodTable"`
