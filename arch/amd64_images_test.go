@@ -5,13 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seamwalk/seam/internal/corpus"
 	"golang.org/x/arch/x86/x86asm"
 )
 
 // peImages calls do for each PE file of the test material whose name is one of
 // names and that is for the CPU a.
 func peImages(t *testing.T, a *Arch, do func(name string, m *testImage), names ...string) {
-	root := corpus(t, "images", "pe")
+	root := corpus.Path(t, "images", "pe")
 	for _, name := range names {
 		files, _ := filepath.Glob(filepath.Join(root, name, "*", name+"*"))
 		for _, file := range files {

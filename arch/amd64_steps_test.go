@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seamwalk/seam/internal/corpus"
 )
 
 // amd64Steps is one state of the program that was run step by step on Windows.
@@ -93,8 +95,8 @@ var amd64Traces = []struct {
 		func(*testing.T) string { return fixture("steps-win-x64.exe.zst") },
 		func(*testing.T) string { return fixture("steps-win-x64.txt.zst") }},
 	{"whole",
-		func(t *testing.T) string { return corpus(t, "steps-win-x64", "steps.exe") },
-		func(t *testing.T) string { return corpus(t, "steps-win-x64", "steps.txt.zst") }},
+		func(t *testing.T) string { return corpus.Path(t, "steps-win-x64", "steps.exe") },
+		func(t *testing.T) string { return corpus.Path(t, "steps-win-x64", "steps.txt.zst") }},
 }
 
 // amd64WalkSteps walks the stack at every instruction and compares with the

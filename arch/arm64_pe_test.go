@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/seamwalk/seam/internal/corpus"
 )
 
 // arm64Listed is what llvm-readobj says of one function: the rows of its
@@ -174,7 +176,7 @@ func TestARM64Listed(t *testing.T) {
 	for _, name := range []string{"O0", "O2", "Os", "scenarios.dll", "Microsoft.Diagnostics.Runtime.dll"} {
 		exe, txt := fixture("arm64-"+name+".exe"), fixture("arm64-"+name+".txt.zst")
 		if len(name) > 2 {
-			exe, txt = corpus(t, "arm64-pe-unwind", name), corpus(t, "arm64-pe-unwind", name+".unwind.txt.zst")
+			exe, txt = corpus.Path(t, "arm64-pe-unwind", name), corpus.Path(t, "arm64-pe-unwind", name+".unwind.txt.zst")
 		}
 		m := loadPE(t, ARM64, slurp(t, exe))
 		listed := arm64Listing(t, string(slurp(t, txt)))
@@ -268,7 +270,7 @@ func TestARM64Images(t *testing.T) {
 		arm64Follow(t, name, loadPE(t, ARM64, slurp(t, fixture("arm64-"+name+".exe"))), 1)
 	}
 	for _, name := range []string{"scenarios.dll", "Microsoft.Diagnostics.Runtime.dll"} {
-		arm64Follow(t, name, loadPE(t, ARM64, slurp(t, corpus(t, "arm64-pe-unwind", name))), 1)
+		arm64Follow(t, name, loadPE(t, ARM64, slurp(t, corpus.Path(t, "arm64-pe-unwind", name))), 1)
 	}
 	every := 10
 	if os.Getenv("SEAM_SLOW") != "" {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seamwalk/seam/internal/corpus"
 )
 
 // arm64Trace is the memory of a program that was run step by step: its stack,
@@ -44,7 +46,7 @@ func arm64Images(t *testing.T, maps string) (code []flat) {
 		}
 		base := filepath.Base(f[4])
 		if files[base] == nil {
-			found, _ := filepath.Glob(filepath.Join(corpus(t, "images", "elf"), "*", base+".zst"))
+			found, _ := filepath.Glob(filepath.Join(corpus.Path(t, "images", "elf"), "*", base+".zst"))
 			for _, file := range found {
 				if b := slurp(t, file); binary.LittleEndian.Uint16(b[18:]) == uint16(elf.EM_AARCH64) {
 					files[base] = b
@@ -82,11 +84,11 @@ type arm64Call struct {
 
 // arm64EachStep calls do for the states of a stream. See README.md beside it.
 func arm64EachStep(t *testing.T, name string, do func(*arm64State)) {
-	maps, err := os.ReadFile(corpus(t, "steps-arm64", name+".maps"))
+	maps, err := os.ReadFile(corpus.Path(t, "steps-arm64", name+".maps"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := slurp(t, corpus(t, "steps-arm64", name+".steps.zst"))
+	b := slurp(t, corpus.Path(t, "steps-arm64", name+".steps.zst"))
 	le := binary.LittleEndian
 	word := func() uint64 { v := le.Uint64(b); b = b[8:]; return v }
 	b = b[8+8:]

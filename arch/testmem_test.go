@@ -82,21 +82,6 @@ func (m *testImage) find(rva uint32) *PEFunction {
 	return &m.funcs[lo-1]
 }
 
-// corpus returns the path of a file of the test material that is too large to
-// be kept here, and skips the test where it is absent.
-func corpus(t testing.TB, elem ...string) string {
-	t.Helper()
-	root := os.Getenv("SEAM_CORPUS")
-	if root == "" {
-		root = "../../shared/corpus"
-	}
-	path := filepath.Join(append([]string{root}, elem...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not here", filepath.Join(elem...))
-	}
-	return path
-}
-
 // fixture returns the path of a file in testdata.
 func fixture(name string) string { return filepath.Join("testdata", name) }
 

@@ -3,10 +3,11 @@ package loader
 import (
 	"debug/elf"
 	"encoding/binary"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/seamwalk/seam/internal/corpus"
 )
 
 // A buildCore makes the bytes of an ELF core.
@@ -128,24 +129,10 @@ func warned(p *Process, code string) bool {
 	return false
 }
 
-// corpus returns the path of a file of the corpus of real dumps, or skips the test.
-func corpus(t testing.TB, name string) string {
-	t.Helper()
-	dir := os.Getenv("SEAM_CORPUS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "corpus")
-	}
-	path := filepath.Join(dir, filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not there: set SEAM_CORPUS", name)
-	}
-	return path
-}
-
 // unpacked returns a plain file with what a zstd file of the corpus holds.
 func unpacked(t testing.TB, name string) string {
 	t.Helper()
-	src := corpus(t, name)
+	src := corpus.Path(t, name)
 	dst := filepath.Join(t.TempDir(), filepath.Base(name))
 	if out, err := exec.Command("zstd", "-qd", "--long=31", "--sparse", src, "-o", dst).CombinedOutput(); err != nil {
 		t.Skipf("zstd: %v: %s", err, out)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/seamwalk/seam/internal/corpus"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -24,11 +25,11 @@ func TestCorpusImages(t *testing.T) {
 		{"net10-singlefile-x64/nodac.zst", "net10-singlefile-x64/maps.zst"},
 		{"net8-scenarios-x64/normal.zst", "net8-scenarios-x64/maps.zst"},
 	} {
-		p, err := Open(corpus(t, c.dump), nil)
+		p, err := Open(corpus.Path(t, c.dump), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		z, err := os.ReadFile(corpus(t, c.maps))
+		z, err := os.ReadFile(corpus.Path(t, c.maps))
 		if err != nil {
 			t.Fatal(err)
 		}

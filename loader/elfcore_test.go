@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/seamwalk/seam/internal/corpus"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -268,7 +269,7 @@ func TestCorpusThreads(t *testing.T) {
 		{"net10-crash-native-kernel-x64/kernel.zst", 7, 20839, "&{20839 11 1 0x8 true}"},
 		{"net10-hello-arm64/dump.zst", 17, 22790, "&{23255 6 0 0x0 false}"},
 	} {
-		p, err := Open(corpus(t, c.dump), nil)
+		p, err := Open(corpus.Path(t, c.dump), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/corpus"
 )
 
 // retrim trims p and opens the result with no files.
@@ -79,7 +80,7 @@ func TestTrimImage(t *testing.T) {
 // A real dump, cut to the tops of its stacks.
 func TestTrimCorpus(t *testing.T) {
 	for _, name := range []string{"net10-hello-x64/normal.zst", "net10-crash-native-kernel-x64/kernel.zst", "net10-hello-arm64/dump.zst"} {
-		p, err := Open(corpus(t, name), &Options{Track: true})
+		p, err := Open(corpus.Path(t, name), &Options{Track: true})
 		if err != nil {
 			t.Fatal(err)
 		}

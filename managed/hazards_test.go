@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/seamwalk/seam/internal/corpus"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
@@ -40,7 +41,7 @@ func (f packedFinder) Find(id loader.ImageID, path string) []string {
 // openHung opens a case with or without the files of its images.
 func openHung(t *testing.T, name string, files bool) *Session {
 	t.Helper()
-	dir := corpus(t)
+	dir := corpus.Path(t)
 	opt := &loader.Options{}
 	if files {
 		opt.Find = packedFinder{dir, t.TempDir()}
@@ -96,7 +97,7 @@ func TestHazardsHung(t *testing.T) {
 				Waits          [][3]any
 				Suspender      uint32
 			}
-			b, err := os.ReadFile(filepath.Join(corpus(t), dir, "truth.json"))
+			b, err := os.ReadFile(filepath.Join(corpus.Path(t), dir, "truth.json"))
 			if err != nil {
 				t.Fatal(err)
 			}

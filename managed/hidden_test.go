@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/clr"
 )
@@ -20,7 +21,7 @@ func TestHiddenImages(t *testing.T) {
 		{"net10-singlefile", "net10-singlefile-x64/normal.zst"},
 		{"net10-busy-b", "net10-busy-x64/b/dump.zst"},
 	} {
-		p, err := loader.Open(filepath.Join(corpus(t), filepath.FromSlash(c.dump)), nil)
+		p, err := loader.Open(filepath.Join(corpus.Path(t), filepath.FromSlash(c.dump)), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

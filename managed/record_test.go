@@ -14,28 +14,16 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/seamwalk/seam/internal/corpus"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 )
 
-// corpus returns the folder of the recorded cases, which is no part of the
-// repository, or skips the test.
-func corpus(t testing.TB) string {
-	dir := os.Getenv("SEAM_CORPUS")
-	if dir == "" {
-		dir = "../../shared/corpus"
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no recorded cases: %v", err)
-	}
-	return dir
-}
-
 // openCase opens the dump of a recorded case.
 func openCase(t testing.TB, name, dump string) *Session {
 	t.Helper()
-	dir := corpus(t)
+	dir := corpus.Path(t)
 	p, err := loader.Open(filepath.Join(dir, name, dump), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +35,7 @@ func openCase(t testing.TB, name, dump string) *Session {
 // openCaseFor is openCase for a session that subtests share.
 func openCaseFor(t testing.TB, name, dump string) *Session {
 	t.Helper()
-	p, err := loader.Open(filepath.Join(corpus(t), name, dump), nil)
+	p, err := loader.Open(filepath.Join(corpus.Path(t), name, dump), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +79,7 @@ type record struct {
 
 func readRecord(t testing.TB, name string) *record {
 	t.Helper()
-	f, err := os.Open(filepath.Join(corpus(t), name, "record.jsonl.zst"))
+	f, err := os.Open(filepath.Join(corpus.Path(t), name, "record.jsonl.zst"))
 	if err != nil {
 		t.Fatal(err)
 	}

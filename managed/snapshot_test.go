@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/seamwalk/seam/internal/corpus"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
@@ -23,7 +24,7 @@ type edit struct {
 // openEdited opens a recorded dump in which words are changed.
 func openEdited(t testing.TB, name, dump string, edits ...edit) *Session {
 	t.Helper()
-	packed, err := os.ReadFile(filepath.Join(corpus(t), name, dump))
+	packed, err := os.ReadFile(filepath.Join(corpus.Path(t), name, dump))
 	if err != nil {
 		t.Fatal(err)
 	}

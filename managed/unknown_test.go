@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/internal/coreedit"
+	"github.com/seamwalk/seam/internal/corpus"
 )
 
 // A build of .NET 10 that is in no table, in a dump that comes alone: the same
 // stacks, code and methods as with its own layouts.
 func TestUnknownBuild(t *testing.T) {
 	for _, name := range []string{"net10-hello-x64/normal.zst", "net10-singlefile-x64/normal.zst", "net10-crash-unhandled-x64/mini.zst"} {
-		path := filepath.Join(corpus(t), name)
+		path := filepath.Join(corpus.Path(t), name)
 		c, err := coreedit.Read(path)
 		if err != nil {
 			t.Fatal(err)

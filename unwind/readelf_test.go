@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/corpus"
 )
 
 // Every row of whole libraries is compared with what readelf makes of it.
@@ -30,7 +31,7 @@ func TestRowsOfCorpusAsReadelf(t *testing.T) {
 	if _, err := exec.LookPath("readelf"); err != nil {
 		t.Skip("no readelf")
 	}
-	dir := filepath.Join(corpus(t), "images", "elf")
+	dir := filepath.Join(corpus.Path(t), "images", "elf")
 	for _, name := range []string{"libcoreclr.so", "libc.so.6", "ld-linux-aarch64.so.1", "libstdc++.so.6", "c-O2-nocfi", "aotapp"} {
 		found, _ := filepath.Glob(filepath.Join(dir, "*", name+".zst"))
 		for _, p := range found {

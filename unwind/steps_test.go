@@ -10,22 +10,10 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/seamwalk/seam/internal/corpus"
 
 	"github.com/seamwalk/seam/arch"
 )
-
-// corpus returns the folder of recorded cases, which is no part of the
-// repository.
-func corpus(t testing.TB) string {
-	dir := os.Getenv("SEAM_CORPUS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "corpus")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("no recorded cases")
-	}
-	return dir
-}
 
 func unzstd(t testing.TB, path string) []byte {
 	t.Helper()
@@ -81,7 +69,7 @@ func TestEveryInstruction(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 90 MB of states")
 	}
-	dir := filepath.Join(corpus(t), "steps-arm64")
+	dir := filepath.Join(corpus.Path(t), "steps-arm64")
 	list, _ := filepath.Glob(filepath.Join(dir, "*.steps.zst"))
 	for _, path := range list {
 		name := strings.TrimSuffix(filepath.Base(path), ".steps.zst")

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/corpus"
 )
 
 // replay is a PE image where it was linked to, and the words of a stack; the
@@ -35,7 +36,7 @@ func (m *replay) Word(a arch.Addr) (uint64, bool) {
 // image's own directory of functions, must give the calls really made, with
 // the registers that a callee must preserve there.
 func TestEveryInstructionOfWindows(t *testing.T) {
-	dir := filepath.Join(corpus(t), "steps-win-x64")
+	dir := filepath.Join(corpus.Path(t), "steps-win-x64")
 	exe, err := os.ReadFile(filepath.Join(dir, "steps.exe"))
 	if err != nil {
 		t.Skip(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/seamwalk/seam/internal/corpus"
 )
 
 // TestMain makes the test binary the program itself when asked to, so that
@@ -163,26 +164,10 @@ func pack(b []byte) []byte {
 	return w.EncodeAll(b, nil)
 }
 
-// corpus returns a real dump, or skips.
-func corpus(t testing.TB, name string) string {
-	root := os.Getenv("SEAM_CORPUS")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	dump, err := filepath.Abs(filepath.Join(root, name))
-	if err == nil {
-		_, err = os.Stat(dump)
-	}
-	if err != nil {
-		t.Skipf("needs the corpus of real dumps (SEAM_CORPUS): %v", err)
-	}
-	return dump
-}
-
 // TestSameThreads: the order of threads and every byte of them are the same on
 // one goroutine and on many.
 func TestSameThreads(t *testing.T) {
-	dump := corpus(t, filepath.Join("net10-hello-x64", "normal.zst"))
+	dump := corpus.Path(t, filepath.Join("net10-hello-x64", "normal.zst"))
 	var first string
 	for _, n := range []string{"1", "8"} {
 		status, out, errs := seam(t, "", nil, []string{"GOMAXPROCS=" + n}, "stacks", "--format", "json", "--images", "none", dump)
@@ -200,7 +185,7 @@ func TestSameThreads(t *testing.T) {
 // TestTrim: a trimmed dump, alone, gives the stacks of the whole one with its
 // images, byte for byte.
 func TestTrim(t *testing.T) {
-	dump := corpus(t, filepath.Join("net10-hello-x64", "normal.zst"))
+	dump := corpus.Path(t, filepath.Join("net10-hello-x64", "normal.zst"))
 	dir := t.TempDir()
 	threads := func(dump string, more ...string) string {
 		status, out, errs := seam(t, dir, nil, nil, append([]string{"stacks", "--format", "json", dump}, more...)...)
@@ -241,7 +226,7 @@ func TestTrim(t *testing.T) {
 // TestOtherBuild: a file of the right name and another build is refused by
 // name, with both identities, and the stacks are those without it.
 func TestOtherBuild(t *testing.T) {
-	dump := corpus(t, filepath.Join("net10-hello-x64", "normal.zst"))
+	dump := corpus.Path(t, filepath.Join("net10-hello-x64", "normal.zst"))
 	dir := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
 )
 
@@ -22,9 +23,9 @@ import (
 //
 // Neither of the others knows managed code, so they have less to do.
 func BenchmarkPeers(b *testing.B) {
-	corpus := recorded(b)
+	recorded := corpus.Path(b)
 	images := b.TempDir()
-	unpackTree(b, filepath.Join(corpus, "images"), images)
+	unpackTree(b, filepath.Join(recorded, "images"), images)
 	seam := filepath.Join(b.TempDir(), "seam")
 	build := exec.Command("go", "build", "-o", seam, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
@@ -34,7 +35,7 @@ func BenchmarkPeers(b *testing.B) {
 	for _, name := range []string{"net10-scenarios-x64/normal", "deep-dotnet-x64/dump"} {
 		b.Run(filepath.Dir(name), func(b *testing.B) {
 			dump := filepath.Join(b.TempDir(), "core")
-			unpackFile(b, filepath.Join(corpus, name+".zst"), dump)
+			unpackFile(b, filepath.Join(recorded, name+".zst"), dump)
 			root, exe := sysroot(b, dump, images)
 			peers := []*peer{
 				{name: "seam", frame: regexp.MustCompile(`(?m)^ +\d+ {2}0x`),
@@ -107,18 +108,6 @@ func (p *peer) run(b *testing.B) {
 func (p *peer) median() time.Duration {
 	t := slices.Sorted(slices.Values(p.times[1:]))
 	return t[len(t)/2]
-}
-
-// recorded returns the folder with recorded dumps.
-func recorded(tb testing.TB) string {
-	dir := os.Getenv("SEAM_CORPUS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		tb.Skipf("no recorded dumps at %s; set SEAM_CORPUS", dir)
-	}
-	return dir
 }
 
 // sysroot makes a tree with the images of a dump at the paths that the dump

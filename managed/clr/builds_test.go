@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/seamwalk/seam/internal/corpus"
 )
 
 var (
@@ -25,15 +26,8 @@ var (
 // TestKnownBuilds reads every runtime among the recorded images with
 // debug/elf, and holds the table's row of it against what the file says.
 func TestKnownBuilds(t *testing.T) {
-	corpus := os.Getenv("SEAM_CORPUS")
-	if corpus == "" {
-		corpus = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	files, _ := filepath.Glob(filepath.Join(corpus, "images", "elf", "*", "*"))
+	files, _ := filepath.Glob(filepath.Join(corpus.Path(t, "images"), "elf", "*", "*"))
 	files = append(files, filepath.SplitList(*extra)...)
-	if len(files) == 0 {
-		t.Skipf("no images under %s; set SEAM_CORPUS", corpus)
-	}
 	var rows []*build
 	texts := map[string][]byte{}
 	for _, file := range files {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/seamwalk/seam/internal/corpus"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
@@ -25,15 +26,8 @@ var recorded = []string{"net10-hello-x64", "net10-scenarios-x64", "net10-r2r-x64
 // openRecorded opens the dump of a case, or skips the test.
 func openRecorded(t *testing.T, name string) (dir string, r *Runtime) {
 	t.Helper()
-	corpus := os.Getenv("SEAM_CORPUS")
-	if corpus == "" {
-		corpus = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	dir = filepath.Join(corpus, name)
-	dump := filepath.Join(dir, "normal.zst")
-	if _, err := os.Stat(dump); err != nil {
-		t.Skipf("no %s; set SEAM_CORPUS", dump)
-	}
+	dump := corpus.Path(t, name, "normal.zst")
+	dir = filepath.Dir(dump)
 	p, err := loader.Open(dump, nil)
 	if err != nil {
 		t.Fatal(err)
