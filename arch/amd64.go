@@ -54,6 +54,8 @@ var AMD64 = &Arch{
 		{amd64R13, 80}, {amd64R14, 88}, {amd64R15, 96}, {amd64RDI, 104}, {amd64RSI, 112},
 		{amd64RBP, 120}, {amd64RBX, 128}, {amd64RDX, 136}, {amd64RAX, 144}, {amd64RCX, 152},
 		{amd64RSP, 160}, {amd64RIP, 168}}},
+	// The vsyscall page (arch/x86/include/uapi/asm/vsyscall.h).
+	Gate: Span{Lo: 0xffffffffff600000, Hi: 0xffffffffff601000},
 	// The frame is ucontext_t, siginfo_t, once the handler has popped its return
 	// address (struct rt_sigframe, arch/x86/include/asm/sigframe.h).
 	SigReturns: []SigReturn{

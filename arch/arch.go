@@ -43,6 +43,9 @@ type Arch struct {
 	// TLSOffset is where the desc of an NT_PRSTATUS note has the thread
 	// pointer, in bytes; 0 where it is in a note of its own (NT_ARM_TLS).
 	TLSOffset int
+	// Gate is code of the kernel's that every process can run though no mapping
+	// that a core lists holds it; empty where there is none.
+	Gate Span
 	// SigReturns are the trampolines that signal handlers return to.
 	SigReturns []SigReturn
 

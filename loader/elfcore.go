@@ -44,7 +44,7 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 	}
 	p.core = &coreFile{machine: h.machine}
 	c := &core{data: data, opt: opt, p: p}
-	progs := c.programs(h)
+	progs, whole := c.programs(h)
 	for _, ph := range progs {
 		if ph.typ == elf.PT_LOAD {
 			c.loads = append(c.loads, ph)
@@ -61,6 +61,7 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 	}
 	p.core.auxv = c.notes.auxv
 	c.images()
+	c.permissions(whole)
 	if opt.Track {
 		// Not before: what opening learns of the images a trimmed core tells in
 		// notes, and the page with the program's path often has the
@@ -70,8 +71,9 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 	return p, nil
 }
 
-// programs reads the program headers that the file really has.
-func (c *core) programs(h *elfHeader) []elfProg {
+// programs reads the program headers that the file really has, and reports
+// whether these are all.
+func (c *core) programs(h *elfHeader) (progs []elfProg, all bool) {
 	n := h.phnum
 	if n > c.opt.Limits.Segments {
 		c.p.warn("limit", int64(h.phoff), "the core claims %d segments; only the first %d are read", n, c.opt.Limits.Segments)
@@ -81,7 +83,7 @@ func (c *core) programs(h *elfHeader) []elfProg {
 	if !whole {
 		c.p.warn("core_cut", int64(len(c.data)), "the file ends within its program headers: %d of %d are there", len(progs), h.phnum)
 	}
-	return progs
+	return progs, whole && n == h.phnum
 }
 
 // memory makes the memory of the core's segments.

@@ -23,6 +23,7 @@ const (
 	keptHeaders  = 5 // program headers, or an image's PE headers up to its sections
 	keptLookups  = 6 // 1 if found else 0 (4 bytes), address, size (8 bytes each), name; repeated
 	keptHint     = 7 // nothing more: the base is Process.RuntimeHint
+	keptAccess   = 8 // no base, nothing: the flags of all segments are right, or 0 of bytes where they are not known
 )
 
 // A Symbol is one entry of a symbol table that a trimmed core keeps.
@@ -35,6 +36,7 @@ type Symbol struct {
 // keptNotes is what the SEAM notes of a core say.
 type keptNotes struct {
 	hint   arch.Addr
+	access bool // see keptAccess
 	images []*keptImage
 	byBase map[arch.Addr]*keptImage
 }
@@ -102,6 +104,10 @@ func (k *keptImage) absent(m *Image, a arch.Addr) Absence {
 func (c *core) keptNote(n note) {
 	if c.kept == nil {
 		c.kept = &keptNotes{byBase: map[arch.Addr]*keptImage{}}
+	}
+	if n.typ == keptAccess {
+		c.kept.access = true
+		return
 	}
 	r := bin.New("SEAM note", n.desc)
 	base := arch.Addr(r.U64())

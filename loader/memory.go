@@ -26,6 +26,11 @@ type Memory struct {
 	sparse bool      // the dump lists only what it holds: nothing is known of the rest
 	files  []fileMap // parts of images that were mapped from files, sorted, not overlapping
 	track  *pageSet  // nil unless reads are to be remembered
+
+	access  bool        // the flags in mapped say what may be executed
+	trimmed bool        // flags of 0 of bytes that are there mean that it is not known
+	noted   []arch.Span // what notes tell of, whether or not a segment does; sorted, not overlapping
+	gate    arch.Span   // Arch.Gate
 }
 
 const hints = 512
@@ -197,11 +202,16 @@ func (m *Memory) fileAt(a arch.Addr) *fileMap {
 
 // mappedAt returns what the dump says of the mapping that holds a.
 func (m *Memory) mappedAt(a arch.Addr) (mapping, bool) {
-	i := sort.Search(len(m.mapped), func(i int) bool { return m.mapped[i].Hi > a })
-	if i < len(m.mapped) && m.mapped[i].Lo <= a {
+	if i, ok := m.mappingAt(a); ok {
 		return m.mapped[i], true
 	}
 	return mapping{}, false
+}
+
+// mappingAt returns which of m.mapped holds a.
+func (m *Memory) mappingAt(a arch.Addr) (i int, ok bool) {
+	i = sort.Search(len(m.mapped), func(i int) bool { return m.mapped[i].Hi > a })
+	return i, i < len(m.mapped) && m.mapped[i].Lo <= a
 }
 
 // An Absence says why a byte is not at hand.
@@ -253,7 +263,7 @@ func (m *Memory) Untracked() *Memory {
 	if m.track == nil {
 		return m
 	}
-	return &Memory{segs: m.segs, mapped: m.mapped, sparse: m.sparse, files: m.files}
+	return &Memory{segs: m.segs, mapped: m.mapped, sparse: m.sparse, files: m.files, access: m.access, trimmed: m.trimmed, noted: m.noted, gate: m.gate}
 }
 
 // Touched returns which pages were read, from the dump or a file, as runs of

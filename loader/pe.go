@@ -30,13 +30,14 @@ type peSection struct {
 
 type peDir struct{ rva, size uint32 }
 
-// Numbers of data directories, and a section's flag.
+// Numbers of data directories, and a section's flags.
 const (
 	peExports    = 0
 	peExceptions = 3
 	peRelocs     = 5
 	peDebug      = 6
 	peCLR        = 14
+	peExecutable = 0x20000000 // IMAGE_SCN_MEM_EXECUTE
 	peWritable   = 0x80000000 // IMAGE_SCN_MEM_WRITE
 )
 

@@ -92,7 +92,7 @@ func (t *trimmer) collect(touched []arch.Span, st *TrimStats) {
 					continue
 				}
 				n := arch.Addr(min(uint64(len(b)), uint64(end-a)))
-				if k := len(t.runs); k > 0 && t.runs[k-1].Hi == a {
+				if k := len(t.runs); k > 0 && t.runs[k-1].Hi == a && t.m.flagsAt(a-1) == t.m.flagsAt(a) {
 					t.runs[k-1].Hi += n
 				} else {
 					t.runs = append(t.runs, arch.Span{Lo: a, Hi: a + n})
@@ -140,6 +140,9 @@ func (t *trimmer) makeNotes() {
 			t.note(n.name, n.typ, desc)
 			return true
 		})
+	}
+	if t.m.access {
+		t.note(seamNote, keptAccess, nil)
 	}
 	le := binary.LittleEndian
 	if h := t.p.RuntimeHint; h != 0 {
@@ -246,12 +249,8 @@ func (t *trimmer) write(w io.Writer) (int64, error) {
 	gap := -at & (pageSize - 1)
 	at += gap
 	for _, r := range t.runs {
-		flags := uint32(elf.PF_R)
-		if mp, ok := t.m.mappedAt(r.Lo); ok {
-			flags = mp.flags
-		}
 		n := uint64(r.Hi - r.Lo)
-		prog(elf.PT_LOAD, flags, at, uint64(r.Lo), n, n, pageSize)
+		prog(elf.PT_LOAD, t.m.flagsAt(r.Lo), at, uint64(r.Lo), n, n, pageSize)
 		at += n
 	}
 	for _, b := range t.bare {

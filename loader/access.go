@@ -1,0 +1,198 @@
+package loader
+
+import (
+	"cmp"
+	"debug/elf"
+	"slices"
+	"sort"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// unmappable is below what Linux and Windows let a program map by default
+// (vm.mmap_min_addr; 64 KiB on both).
+const unmappable = 1 << 16
+
+// siMapErr is SEGV_MAPERR, the si_code of a SIGSEGV at an address that nothing
+// is mapped at (include/uapi/asm-generic/siginfo.h).
+const (
+	sigSegv  = 11
+	siMapErr = 1
+)
+
+// Executable reports whether the process could run code at a. known is false
+// where neither the dump nor the headers of an image tell, and exec then too.
+//
+// It is Memory.Executable, and what the signal says that the dump was made for:
+// nothing was mapped at the address of a SEGV_MAPERR. createdump lists only
+// what it dumps, so in its dumps this is all that tells of a call into a
+// library that was unloaded.
+func (p *Process) Executable(a arch.Addr) (exec, known bool) {
+	if exec, known = p.Memory.Executable(a); known {
+		return exec, true
+	}
+	c := p.Crash
+	return false, c != nil && c.HasAddr && c.Address == a && c.Signal == sigSegv && c.Code == siMapErr
+}
+
+// Executable reports whether code at a could run, by what the dump says of the
+// mapping that holds it; known is false where nothing tells, and exec then too.
+//
+// Every writer of cores notes the permissions of what it dumps (p_flags). What
+// is not listed is told by what else there is: the program headers of the image
+// that lies there (gcore leaves out code that it can find in a file), and, in a
+// core that lists every mapping whether dumped or not, by not being listed.
+// createdump and gcore list only what they dump. Low addresses, and those that
+// only a kernel can map, are never executable.
+//
+// createdump gives all pages that it adds at a time the permissions of the first
+// (CrashInfo::InsertMemoryRegion, src/coreclr/debug/createdump/crashinfo.cpp). So
+// in a core that lists only what it dumps an image's headers are asked first, and
+// flags do not count close to others that differ, as where the runtime has code
+// and data side by side.
+func (m *Memory) Executable(a arch.Addr) (exec, known bool) {
+	if m.track != nil && m.piece(a) != nil {
+		m.track.add(a, 1) // a trimmed core is to give the same answer
+	}
+	return m.executable(a)
+}
+
+// executable is Executable, and counts as no read.
+func (m *Memory) executable(a arch.Addr) (exec, known bool) {
+	f := m.fileAt(a)
+	if f != nil && m.sparse {
+		if exec, known = f.img.executable(a); known {
+			return exec, true
+		}
+	}
+	i, mapped := m.mappingAt(a)
+	if mapped && m.access {
+		flags := elf.ProgFlag(m.mapped[i].flags)
+		if m.trimmed && flags == 0 && m.dumped(a) != nil || !m.trimmed && m.sparse && m.blurred(i, a) {
+			return false, false
+		}
+		return flags&elf.PF_X != 0, true
+	}
+	switch {
+	case mapped:
+		return false, false
+	case f != nil:
+		return f.img.executable(a)
+	case has(m.noted, a):
+		return false, false
+	case a < unmappable:
+		return false, true
+	case a >= userEnd:
+		return false, !m.gate.Has(a)
+	}
+	return false, !m.sparse
+}
+
+// blur is how far from where permissions change createdump's flags may be
+// wrong, in bytes: it adds what the runtime names, objects of a few pages at most.
+const blur = 1 << 16
+
+// blurred reports whether the flags of mapping i may not hold at a: whether one
+// of other permissions lies near, and no image there.
+func (m *Memory) blurred(i int, a arch.Addr) bool {
+	differs := func(k int) bool {
+		return (m.mapped[k].flags^m.mapped[i].flags)&uint32(elf.PF_X) != 0 && m.fileAt(m.mapped[k].Lo) == nil
+	}
+	for k := i - 1; k >= 0 && a-m.mapped[k].Hi < blur; k-- {
+		if differs(k) {
+			return true
+		}
+	}
+	for k := i + 1; k < len(m.mapped) && m.mapped[k].Lo-a < blur; k++ {
+		if differs(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether one of spans, which are sorted and do not overlap, holds a.
+func has(spans []arch.Span, a arch.Addr) bool {
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].Hi > a })
+	return i < len(spans) && spans[i].Lo <= a
+}
+
+// permissions notes what Executable is told by. whole is false when the list
+// of segments is cut short.
+func (c *core) permissions(whole bool) {
+	m := c.p.Memory
+	m.gate = c.p.Arch.Gate
+	m.sparse = m.sparse || !whole
+	// A process has code; a writer of cores that marks none of it says nothing.
+	// Cores trimmed by older versions have wrong flags: what came from an image's
+	// file was marked as readable only.
+	m.trimmed = c.kept != nil
+	m.access = (!m.trimmed || c.kept.access) &&
+		slices.ContainsFunc(m.mapped, func(mp mapping) bool { return mp.flags&uint32(elf.PF_X) != 0 })
+	for _, f := range c.notes.files {
+		m.noted = append(m.noted, f.Span)
+	}
+	for _, img := range c.p.Images {
+		if img.src == nil {
+			m.noted = append(m.noted, img.span) // the vDSO
+		}
+	}
+	m.noted = joined(m.noted)
+}
+
+// joined sorts spans, and joins those that overlap or touch.
+func joined(spans []arch.Span) []arch.Span {
+	slices.SortFunc(spans, func(a, b arch.Span) int { return cmp.Compare(a.Lo, b.Lo) })
+	n := 0
+	for _, s := range spans {
+		if n > 0 && s.Lo <= spans[n-1].Hi {
+			spans[n-1].Hi = max(spans[n-1].Hi, s.Hi)
+			continue
+		}
+		spans[n] = s
+		n++
+	}
+	return spans[:n]
+}
+
+// executable is Memory.Executable for an address in the image, by its headers.
+func (m *Image) executable(a arch.Addr) (exec, known bool) {
+	if m.Format == "elf" {
+		for _, p := range m.elfProgs() {
+			if p.typ == elf.PT_LOAD && pageSpan(m.bias+p.vaddr, p.memsz).Has(a) {
+				exec, known = exec || p.flags&elf.PF_X != 0, true
+			}
+		}
+		return exec, known
+	}
+	if m.Flat {
+		return false, true // mapped to be read (FlatImageLayout, src/coreclr/vm/peimagelayout.cpp)
+	}
+	if h := m.peHead(); h != nil {
+		for i := range h.sections {
+			if s := &h.sections[i]; pageSpan(m.bias+uint64(s.va), uint64(max(s.vsize, s.rawSize))).Has(a) {
+				exec, known = exec || s.characteristics&peExecutable != 0, true
+			}
+		}
+	}
+	return exec, known
+}
+
+// flagsAt returns the permissions of the byte at a, which is at hand, as p_flags
+// has them; 0 where it is not known whether it is executable.
+func (m *Memory) flagsAt(a arch.Addr) uint32 {
+	flags := elf.PF_R // of what came from a file, which was not writable
+	if mp, ok := m.mappedAt(a); ok {
+		flags = elf.ProgFlag(mp.flags)
+	}
+	exec, known := m.executable(a)
+	switch {
+	case exec:
+		flags |= elf.PF_X
+	case known:
+		flags &^= elf.PF_X
+	default:
+		flags = 0
+	}
+	return uint32(flags)
+}
