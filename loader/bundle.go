@@ -161,11 +161,43 @@ func (g *imageList) nameBundled() {
 	for _, m := range g.c.p.Images {
 		if m.src == host && m.Format == "pe" {
 			m.ID.Name = names[m.shift]
-			if m.ID.Name == "" && m.pe == nil && files != nil {
+			switch {
+			case m.ID.Name != "":
+			case m.pe == nil && g.copied(m, host):
+			case m.pe == nil && files != nil:
 				continue // a lone section of an assembly, mapped for itself
 			}
 		}
 		kept = append(kept, m)
 	}
 	g.c.p.Images = kept
+}
+
+// copied makes of m, which was taken for an assembly in the program's file, a
+// second mapping of a part of the program, if that is what lies at its place of
+// the file. V8 maps its builtins, a part of node's text, close to the code that
+// it compiles. Symbols of such a copy are found by its bias; tables, which lie
+// in the first mapping, are not said to lie here.
+func (g *imageList) copied(m *Image, program *source) bool {
+	progs := program.progs
+	var id ImageID
+	for _, o := range program.images {
+		if o.Format == "elf" && o.progs != nil {
+			progs, id = o.progs, o.ID
+		}
+	}
+	mp, ok := g.m.mappedAt(m.span.Lo)
+	for _, p := range progs {
+		if p.typ != elf.PT_LOAD || m.shift < p.off&^(pageSize-1) || m.shift >= p.off+p.filesz ||
+			ok && mp.flags&^uint32(p.flags)&uint32(elf.PF_X) != 0 {
+			continue
+		}
+		m.Format, m.Flat, m.shift, m.progs = "elf", false, 0, []elfProg{}
+		m.span.Hi = min(m.span.Hi, m.span.Lo+pageSpan(0, p.off+p.filesz-m.maps[0].off).Hi)
+		m.bias = uint64(m.span.Lo) - (p.vaddr&^(pageSize-1) + m.maps[0].off - p.off&^(pageSize-1))
+		m.ID = ImageID{Name: program.id.Name, BuildID: id.BuildID}
+		m.copy = true
+		return true
+	}
+	return false
 }

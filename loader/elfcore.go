@@ -29,6 +29,31 @@ type core struct {
 	notes coreNotes
 	noted uint64     // bytes of notes read
 	kept  *keptNotes // of a trimmed core, else nil
+	// system is the operating system that wrote the core, if that is one whose
+	// notes are not known.
+	system string
+}
+
+// foreignABIs names the systems that set EI_OSABI in their cores (gABI chapter
+// 4, "ELF Identification"); Linux leaves it 0.
+var foreignABIs = map[elf.OSABI]string{
+	elf.ELFOSABI_NETBSD: "NetBSD", elf.ELFOSABI_FREEBSD: "FreeBSD", elf.ELFOSABI_OPENBSD: "OpenBSD", elf.ELFOSABI_SOLARIS: "Solaris",
+}
+
+// foreignNotes names the systems by the names of their cores' notes, which may
+// have a thread's number behind them: "NetBSD-CORE@17" (core(5) of NetBSD).
+var foreignNotes = []struct{ note, system string }{
+	{"NetBSD-CORE", "NetBSD"}, {"FreeBSD", "FreeBSD"}, {"OpenBSD", "OpenBSD"},
+}
+
+// cut says where the file ends too early, for an error; "" if it does not.
+func (c *core) cut() string {
+	for _, w := range c.p.Warnings {
+		if w.Code == "core_cut" {
+			return ": " + w.Text
+		}
+	}
+	return ""
 }
 
 // openELFCore opens a core as written by the kernel, gdb's gcore, the
@@ -43,7 +68,7 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 		return nil, &FormatError{18, fmt.Sprintf("a core of an unknown CPU (%v)", h.machine)}
 	}
 	p.core = &coreFile{machine: h.machine}
-	c := &core{data: data, opt: opt, p: p}
+	c := &core{data: data, opt: opt, p: p, system: foreignABIs[elf.OSABI(data[elf.EI_OSABI])]}
 	progs, whole := c.programs(h)
 	for _, ph := range progs {
 		if ph.typ == elf.PT_LOAD {
@@ -57,6 +82,12 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 		}
 	}
 	if len(p.Threads) == 0 {
+		switch {
+		case c.system != "":
+			return nil, &FormatError{int64(h.phoff), "a core of " + c.system + ", which tells of its threads in notes that are not known; only cores of Linux are"}
+		case len(p.Memory.segs) == 0:
+			return nil, &FormatError{int64(len(data)), fmt.Sprintf("a core of %d bytes that has neither a thread nor memory%s", len(data), c.cut())}
+		}
 		p.warn("no_threads", int64(h.phoff), "the core has no NT_PRSTATUS note: it tells of no thread")
 	}
 	p.core.auxv = c.notes.auxv
@@ -110,12 +141,10 @@ func (c *core) memory() {
 			m.mapped = append(m.mapped, mapping{arch.Span{Lo: lo, Hi: lo + arch.Addr(mem)}, uint32(ph.flags)})
 		}
 		n := ph.filesz
-		if ph.off > size || n > size-ph.off {
-			if have := size - min(ph.off, size); have < n {
-				lost += n - have
-				n = have
-			}
+		if have := size - min(ph.off, size); have < n {
 			cut++
+			lost += n - have
+			n = have
 		}
 		if n > 0 {
 			list = append(list, extent{arch.Addr(ph.vaddr), ph.off, n})

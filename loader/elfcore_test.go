@@ -29,6 +29,12 @@ func TestNotADump(t *testing.T) {
 	narrow := new(buildCore).bytes()
 	narrow[elf.EI_CLASS] = byte(elf.ELFCLASS32)
 	other := (&buildCore{machine: elf.EM_RISCV}).bytes()
+	some := &buildCore{loads: []buildLoad{{addr: 0x1000, data: make([]byte, 64)}}}
+	netbsd := &buildCore{loads: some.loads}
+	netbsd.note("NetBSD-CORE", 1, make([]byte, 160))
+	netbsd.note("NetBSD-CORE@1", 33, make([]byte, 208))
+	freebsd := some.bytes()
+	freebsd[elf.EI_OSABI] = byte(elf.ELFOSABI_FREEBSD)
 	for _, c := range []struct {
 		name string
 		data []byte
@@ -43,6 +49,10 @@ func TestNotADump(t *testing.T) {
 		{"big-endian", big, "big-endian"},
 		{"32 bits", narrow, "32 bits"},
 		{"another CPU", other, "EM_RISCV"},
+		{"nothing", new(buildCore).bytes(), "neither a thread nor memory"},
+		{"100 bytes", some.bytes()[:100], "the file ends within its program headers: 0 of 2 are there"},
+		{"NetBSD", netbsd.bytes(), "a core of NetBSD"},
+		{"FreeBSD", freebsd, "a core of FreeBSD"},
 	} {
 		_, err := openBytes(c.name, c.data, Options{Limits: Limits{}.withDefaults()})
 		var fe *FormatError
@@ -139,6 +149,10 @@ func TestCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var notes extent
+	for _, b := range whole.core.notes {
+		notes = extent{off: uint64(cap(data) - cap(b)), n: uint64(len(b))}
+	}
 	for n := 0; n < len(data); n += pageSize {
 		p, err := openBytes("cut", data[:n:n], opt)
 		if n < elfHeaderSize {
@@ -148,7 +162,14 @@ func TestCut(t *testing.T) {
 			continue
 		}
 		if err != nil {
-			t.Fatalf("cut at %#x: %v", n, err)
+			// Nothing is left that could be used, and the error says why.
+			if fe := (*FormatError)(nil); !errors.As(err, &fe) || !strings.Contains(err.Error(), "the file ends") || uint64(n) > notes.off+notes.n {
+				t.Fatalf("cut at %#x: %v", n, err)
+			}
+			continue
+		}
+		if len(p.Threads) == 0 && len(p.Memory.segs) == 0 {
+			t.Errorf("cut at %#x: opens with nothing", n)
 		}
 		if !warned(p, "core_cut") {
 			t.Errorf("cut at %#x: no warning", n)

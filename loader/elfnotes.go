@@ -73,6 +73,11 @@ func (c *core) readNotes(ph elfProg) {
 		case n.name == "LINUX" && n.typ == ntARMTLS && len(n.desc) >= 8 && len(c.p.Threads) > 0:
 			c.p.Threads[len(c.p.Threads)-1].TLS = arch.Addr(binary.LittleEndian.Uint64(n.desc))
 		case n.name != "CORE":
+			for _, f := range foreignNotes {
+				if strings.HasPrefix(n.name, f.note) {
+					c.system = f.system
+				}
+			}
 		case n.typ == ntPRStatus:
 			current = c.thread(n)
 		case n.typ == ntPRPSInfo:

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -201,4 +202,28 @@ func FuzzOpenWithFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Segments without bytes are not cut, wherever they claim to lie.
+func TestCutCounts(t *testing.T) {
+	b := buildCore{loads: []buildLoad{{addr: 0x1000, data: make([]byte, 64)}, {addr: 0x9000, mem: 0x1000}, {addr: 0x20000, data: make([]byte, 64)}}}
+	b.thread(1, 0, 0)
+	data := b.bytes()
+	le := binary.LittleEndian
+	le.PutUint64(data[elfHeaderSize+2*elfProgSize+8:], 1<<40)
+	for cut, want := range map[int]string{0: "", 10: "1 of 3 segments lack 10 bytes"} {
+		p, err := openBytes("cut", data[:len(data)-cut], Options{Limits: Limits{}.withDefaults()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, w := range p.Warnings {
+			if w.Code == "core_cut" {
+				text += w.Text
+			}
+		}
+		if !strings.Contains(text, want) || want == "" && text != "" {
+			t.Errorf("cut by %d: %q, want %q", cut, text, want)
+		}
+	}
 }

@@ -38,6 +38,7 @@ type Image struct {
 	dynAt arch.Addr // ELF: where the link map says PT_DYNAMIC lies, or 0
 	shift uint64    // where in its file the image begins: not 0 in a single-file bundle
 	src   *source   // its file; nil for the vDSO, which has none
+	copy  bool      // ELF: a second mapping of a part of a program, without headers or tables
 
 	servedOnce sync.Once
 	ranges     []fileMap // what is taken from the file where the dump has nothing

@@ -90,11 +90,14 @@ func Open(path string, opt *Options) (*Process, error) {
 	p, err := openBytes(path, data, o)
 	if err != nil {
 		closeFile()
+		if damage != nil {
+			err = fmt.Errorf("%w (%v: %d bytes are all that it gave)", err, damage, len(data))
+		}
 		return nil, err
 	}
 	p.closers = append(p.closers, closeFile)
 	if damage != nil {
-		p.warn("packing_damaged", int64(len(data)), "the packed dump is cut or damaged: %v; it is read up to there", damage)
+		p.warn("packing_damaged", int64(len(data)), "%v; its first %d bytes were unpacked, and are read", damage, len(data))
 	}
 	return p, nil
 }

@@ -217,6 +217,9 @@ func (s *source) checkELF(data []byte, h *elfHeader, progs []elfProg) (why strin
 			if why := m.checkMaps(progs, uint64(len(data))); why != "" {
 				return why, false
 			}
+			if m.copy {
+				continue
+			}
 			if why := m.checkDynamic(data, progs); why != "" {
 				return why, false
 			}

@@ -68,16 +68,39 @@ func mapDump(path string, limit int64) (data []byte, closer func() error, damage
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	var src io.Reader = in
-	if k := packingOf(head); k != nil {
-		r, done, err := k.reader(in)
-		if err != nil {
-			return nil, nil, nil, fmt.Errorf("%s: %s: %w", path, k.name, err)
-		}
-		defer done()
-		src = r
+	k := packingOf(head)
+	if k == nil {
+		return unpack(path, in, limit)
 	}
-	return unpack(path, src, limit)
+	r, done, err := k.reader(in)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: %w", path, k.damage(err))
+	}
+	defer done()
+	return unpack(path, packedReader{r, k}, limit)
+}
+
+// damage says of err, with which unpacking ended, that it is the packing that
+// is at fault.
+func (k *packing) damage(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("the dump is packed with %s and cut: its packed bytes end too early (%w)", k.name, err)
+	}
+	return fmt.Errorf("the dump is packed with %s and damaged: %w", k.name, err)
+}
+
+// A packedReader reads a packed dump; its errors tell of the packing.
+type packedReader struct {
+	io.Reader
+	k *packing
+}
+
+func (r packedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = r.k.damage(err)
+	}
+	return n, err
 }
 
 func packingOf(head []byte) *packing {

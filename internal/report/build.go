@@ -345,7 +345,7 @@ func (b *Builder) because(s unwind.Stop) string {
 		text += fmt.Sprintf(", at %v", s.At)
 	}
 	if img := b.blame(s); img != nil {
-		text += " in " + img.ID.Name
+		text += " in " + cmp.Or(img.ID.Name, "an assembly without a name in "+cmp.Or(baseName(img.Path), "the dump"))
 		if id := imageID(img); id != "" {
 			text += " (" + id + ")"
 		}
