@@ -140,6 +140,7 @@ func TestExecutableCut(t *testing.T) {
 		{addr: 0x400000, mem: 0x1000, flags: elf.PF_R | elf.PF_X},
 		{addr: 0x600000, mem: 0x1000, flags: elf.PF_R | elf.PF_X},
 	}}
+	b.thread(1, 0x400000, 0)
 	p := b.open(t, &Options{Limits: Limits{Segments: 2}}) // the note's and the first
 	if exec, known := p.Executable(0x600000); exec || known {
 		t.Errorf("Executable = %v, %v of a mapping that was not read", exec, known)
