@@ -92,6 +92,25 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// A signal that the kernel sent without telling an address has none: 0 would be
+// a null pointer.
+func TestNoFaultAddress(t *testing.T) {
+	for _, c := range []struct {
+		code  int32
+		known bool
+	}{{1, true}, {siKernel, false}, {0, false}, {-6, false}} { // SEGV_MAPERR, SI_KERNEL, SI_USER, SI_TKILL
+		var b buildCore
+		b.thread(42, 0x1234, 0x7000)
+		si := make([]byte, 128)
+		binary.LittleEndian.PutUint32(si, 11)
+		binary.LittleEndian.PutUint32(si[8:], uint32(c.code))
+		b.note("CORE", ntSigInfo, si)
+		if p := b.open(t, nil); p.Crash == nil || p.Crash.Code != c.code || p.Crash.HasAddr != c.known {
+			t.Errorf("si_code %d: %+v", c.code, p.Crash)
+		}
+	}
+}
+
 // More than 65,534 segments are counted in section header 0, and when that is
 // cut off the count that fits is taken.
 func TestPNXNum(t *testing.T) {

@@ -132,6 +132,11 @@ const sigStop = 19
 // them: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
 const faults = 1<<4 | 1<<5 | 1<<7 | 1<<8 | 1<<11
 
+// siKernel is SI_KERNEL, the si_code of a signal for which the kernel fills in
+// nothing else (force_sig of linux/kernel/signal.c): a general protection fault,
+// as at an address that is not canonical, has no address in siginfo_t.
+const siKernel = 0x80
+
 // sigInfo reads siginfo_t: si_signo at 0, si_code at 8, si_addr at 16.
 func (c *core) sigInfo(n note, tid uint32) {
 	if len(n.desc) < 24 {
@@ -139,7 +144,7 @@ func (c *core) sigInfo(n note, tid uint32) {
 		return
 	}
 	cr := Crash{Thread: tid, Signal: binary.LittleEndian.Uint32(n.desc), Code: int32(binary.LittleEndian.Uint32(n.desc[8:]))}
-	if cr.Signal < 64 && faults>>cr.Signal&1 != 0 && cr.Code > 0 {
+	if cr.Signal < 64 && faults>>cr.Signal&1 != 0 && cr.Code > 0 && cr.Code != siKernel {
 		cr.Address, cr.HasAddr = arch.Addr(binary.LittleEndian.Uint64(n.desc[16:])), true
 	}
 	// gcore writes one for each thread, SIGSTOP being its own doing. A second

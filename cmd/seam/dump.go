@@ -21,13 +21,15 @@ import (
 	"golang.org/x/term"
 )
 
-// shared are the flags that all commands that open a dump have.
+// shared are the flags that several commands have. A command registers those
+// that change what it does, and refuses the others.
 type shared struct {
 	images    []string
 	symbols   bool
 	noSymbols bool
 	limit     int
 	threads   []string
+	formats   []string
 	format    string
 	color     string
 	strict    bool
@@ -35,22 +37,41 @@ type shared struct {
 	width     int
 }
 
-func (f *shared) register(cmd *cobra.Command, formats ...string) {
+// dumpFlags registers what all commands have: where files are looked for, and
+// what --strict takes for a failure.
+func (f *shared) dumpFlags(cmd *cobra.Command, strict string) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringArrayVar(&f.images, "images", nil, "look for image files in `DIR` too: a plain tree of files, a build-id tree, or a\nsymbol-server tree (repeatable); none: look nowhere but in other --images")
-	fs.StringArrayVar(&f.threads, "thread", nil, "only the thread of this `TID` (repeatable)")
-	fs.IntVar(&f.limit, "limit", 0, "at most `N` frames of a stack")
-	if len(formats) > 0 {
-		fs.StringVar(&f.format, "format", formats[0], "write "+strings.Join(formats, " or "))
-		cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
-	}
+	fs.StringArrayVar(&f.images, "images", nil, "look for image files in `DIR` too: a plain tree of files, a build-id tree, a\nsymbol-server tree, or one file (repeatable); none: look nowhere but in other --images")
+	fs.BoolVar(&f.strict, "strict", false, "exit with status 3 when "+strict)
+}
+
+func (f *shared) threadFlag(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.threads, "thread", nil, "only the thread of this `TID` (repeatable)")
+}
+
+func (f *shared) limitFlag(cmd *cobra.Command, of string) {
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "show at most `N` "+of+", and say how many more there are; 0: all")
+}
+
+func (f *shared) symbolFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.BoolVar(&f.symbols, "symbols", true, "name native frames by the symbols of their images")
 	fs.BoolVar(&f.noSymbols, "no-symbols", false, "leave native frames without names")
-	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
-	fs.IntVar(&f.width, "width", 0, "shorten names to lines of `N` characters (default: the terminal's)")
-	fs.BoolVar(&f.strict, "strict", false, "exit with status 3 when a stack is incomplete")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "show more: stack pointers, how each frame was found, paths")
+}
+
+// formatFlag registers --format, and how results for eyes look.
+func (f *shared) formatFlag(cmd *cobra.Command, verbose string, formats ...string) {
+	f.formats = formats
+	fs := cmd.Flags()
+	fs.StringVar(&f.format, "format", formats[0], "write "+strings.Join(formats, " or "))
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	fs.StringVar(&f.color, "color", "auto", "auto, always or never (text)")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "show more (text): "+verbose)
+}
+
+func (f *shared) widthFlag(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&f.width, "width", 0, "shorten names to lines of `N` characters (text; default: the terminal's)")
 }
 
 // A dump is an opened dump, ready to be walked.
@@ -64,9 +85,6 @@ type dump struct {
 
 // open opens the dump at path as the flags say.
 func (f *shared) open(path string, track bool) (*dump, error) {
-	if f.limit < 0 {
-		return nil, misuse("--limit %d: not a number of frames", f.limit)
-	}
 	find, debug, err := f.finders(path)
 	if err != nil {
 		return nil, err
@@ -80,11 +98,12 @@ func (f *shared) open(path string, track bool) (*dump, error) {
 		p.Close()
 		return nil, err
 	}
-	d.session = managed.Open(p, &managed.Options{MaxFrames: f.limit})
+	d.session = managed.Open(p, nil)
 	if f.symbols && !f.noSymbols {
 		d.symbols = symbolize.New(p, &symbolize.Options{Find: debug})
 	}
 	d.build = report.NewBuilder(d.session, d.symbols)
+	d.build.Limit = f.limit
 	return d, nil
 }
 
@@ -107,31 +126,53 @@ var debugFolders = symbolize.DebugFolders{"/usr/lib/debug"}
 // finders returns who looks for the image files of the dump at path and the
 // debug files among them, and who looks for debug files elsewhere.
 func (f *shared) finders(path string) (find, debug loader.Finder, err error) {
-	var dirs []loader.Finder
+	var files []loader.Finder
 	nowhere := false
-	for _, dir := range f.images {
-		if dir == "none" {
+	for _, place := range f.images {
+		if place == "none" {
 			nowhere = true
 			continue
 		}
-		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-			return nil, nil, fmt.Errorf("--images %s: there is no such folder", dir)
+		found, err := finder(place)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--images %s: %w", place, err)
 		}
-		dirs = append(dirs, loader.DirFinder(dir))
+		files = append(files, found)
 	}
 	if nowhere {
-		return loader.MultiFinder(dirs...), nil, nil
+		return loader.MultiFinder(files...), nil, nil
 	}
-	for _, dir := range filepath.SplitList(os.Getenv("SEAM_IMAGES")) {
-		if dir != "" {
-			dirs = append(dirs, loader.DirFinder(dir))
+	for _, place := range filepath.SplitList(os.Getenv("SEAM_IMAGES")) {
+		if place == "" {
+			continue
 		}
+		found, err := finder(place)
+		if err != nil {
+			return nil, nil, fmt.Errorf("$SEAM_IMAGES names %s: %w", place, err)
+		}
+		files = append(files, found)
 	}
 	if path != "-" {
-		dirs = append(dirs, loader.BesideFinder(path))
+		files = append(files, loader.BesideFinder(path))
 	}
-	dirs = append(dirs, loader.PathFinder())
-	return loader.MultiFinder(dirs...), debugFolders, nil
+	files = append(files, loader.PathFinder())
+	return loader.MultiFinder(files...), debugFolders, nil
+}
+
+// finder returns who finds image files in a folder, or the one file, that a
+// user names. A misspelt name is an error: passed over, it would look like
+// files that do not help.
+func finder(place string) (loader.Finder, error) {
+	st, err := os.Stat(place)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, errors.New("there is no such folder or file")
+	case err != nil:
+		return nil, err
+	case st.IsDir():
+		return loader.DirFinder(place), nil
+	}
+	return loader.FileFinder(place)
 }
 
 // selectThreads returns the threads that --thread asks for, in the order of the dump.
@@ -156,9 +197,18 @@ func (f *shared) selectThreads(p *loader.Process) ([]*loader.Thread, error) {
 	return out, nil
 }
 
-// style says how results for eyes look on out.
+// style checks the flags that say what is written, before a dump is opened for
+// nothing, and says how results for eyes look on out.
 func (f *shared) style(out io.Writer) (report.Style, error) {
 	s := report.Style{Verbose: f.verbose, Width: f.width}
+	switch {
+	case !slices.Contains(f.formats, f.format):
+		return s, misuse("--format %s: there are %s", f.format, strings.Join(f.formats, ", "))
+	case f.limit < 0:
+		return s, misuse("--limit %d: not a number of lines", f.limit)
+	case f.width < 0:
+		return s, misuse("--width %d: not a number of characters", f.width)
+	}
 	file, _ := out.(*os.File)
 	terminal := file != nil && term.IsTerminal(int(file.Fd()))
 	switch f.color {
@@ -184,7 +234,7 @@ func (f *shared) style(out io.Writer) (report.Style, error) {
 func (f *shared) walk(d *dump, emit func(*report.Thread) error) error {
 	p := newProgress(len(d.selected))
 	defer p.done()
-	whole := true
+	whole := len(d.selected) > 0 // a dump without threads shows nothing
 	err := d.build.Walk(d.selected, runtime.GOMAXPROCS(0), func(t *report.Thread) error {
 		whole = whole && t.Whole()
 		p.step()

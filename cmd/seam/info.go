@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/seamwalk/seam/internal/report"
 	"github.com/spf13/cobra"
 )
@@ -34,12 +36,17 @@ nowhere (none): then its frames can be left only by guessing.`,
 				info.Threads = append(info.Threads, d.build.Thread(t))
 			}
 			w := buffered(cmd)
-			if err := report.WriteInfo(w, f.format, style, info); err != nil {
-				return misuse("--format: %v", err)
+			if err := errors.Join(report.WriteInfo(w, f.format, style, info), w.Flush()); err != nil {
+				return err
 			}
-			return w.Flush()
+			if f.strict && (len(info.Threads) == 0 || len(info.Tail.Warnings) > 0) {
+				return errStrict
+			}
+			return nil
 		},
 	}
-	f.register(cmd, "text", "json")
+	f.dumpFlags(cmd, "there is no thread, or any warning")
+	f.threadFlag(cmd)
+	f.formatFlag(cmd, "paths", "text", "json")
 	return cmd
 }

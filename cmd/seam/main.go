@@ -19,9 +19,9 @@ const (
 	exitStrict = 3
 )
 
-// errStrict is returned when --strict finds an incomplete stack. The stacks are
-// written by then, so there is nothing to say.
-var errStrict = errors.New("a stack is incomplete")
+// errStrict is returned when --strict finds something missing. The results are
+// written by then, and say what it is.
+var errStrict = errors.New("something is missing from the results")
 
 // commands lists the subcommands. A new one is a file of its own and a line here.
 var commands = []func() *cobra.Command{
@@ -60,9 +60,15 @@ never used, whatever its name.`,
 		Example: `  seam stacks core.1234
   seam stacks core.1234.zst --images ./app --images /srv/symbols
   seam info core.1234`,
-		SilenceUsage:     true,
-		SilenceErrors:    true,
-		PersistentPreRun: func(*cobra.Command, []string) { started = true },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateFlagGroups(); err != nil {
+				return err
+			}
+			started = true
+			return nil
+		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, c := range commands {

@@ -69,7 +69,19 @@ func TestCommands(t *testing.T) {
 		{"info --format perfmap core", 2, nothing, "text, json", ""},
 		{"stacks --thread x core", 2, nothing, "not a thread id", ""},
 		{"stacks --color blue core", 2, nothing, "auto, always or never", ""},
-		{"stacks --limit -1 core", 2, nothing, "not a number of frames", ""},
+		{"stacks --limit -1 core", 2, nothing, "not a number of lines", ""},
+		{"stacks --width -1 core", 2, nothing, "not a number of characters", ""},
+		{"stacks --fold --format json core", 2, nothing, "--fold is for --format text", ""},
+		{"stacks --fold --as-profiler core", 2, nothing, "fold", ""},
+		{"snapshot --abort-after -1 core", 2, nothing, "not a number of callbacks", ""},
+		{"snapshot --requests - --thread 100 core", 2, nothing, "requests thread", ""},
+		{"methods --limit 1 --format perfmap core", 2, nothing, "no place", ""},
+		// A flag that would change nothing is refused.
+		{"info --limit 1 core", 2, nothing, "unknown flag: --limit", ""},
+		{"info --no-symbols core", 2, nothing, "unknown flag", ""},
+		{"methods --thread 100 core", 2, nothing, "unknown flag", ""},
+		{"trim --limit 1 core out", 2, nothing, "unknown flag", ""},
+		{"trim --color always core out", 2, nothing, "unknown flag", ""},
 		// What is asked for in vain exits with 1 and says what to do.
 		{"stacks missing", 1, nothing, "^seam: missing: there is no such file\n$", ""},
 		{"stacks text", 1, nothing, "text: not a dump of a known format. Seam reads", ""},
@@ -88,14 +100,22 @@ func TestCommands(t *testing.T) {
 		{"stacks --format json core.zst", 0, `"tid": 100(.|\n)*"tid": 101`, nothing, ""},
 		{"stacks --format json --images none core", 0, `"tid": 100`, nothing, ""},
 		{"stacks -", 0, "Thread 100", nothing, ""},
-		{"stacks nothreads", 0, "0 stacks", nothing, ""},
+		// Nothing found does not look like success.
+		{"stacks nothreads", 0, "no stacks: the dump tells of no thread(.|\n)*warning: ", nothing, "complete"},
+		{"stacks --format json nothreads", 0, `"code": "no_threads"`, nothing, ""},
+		{"stacks --strict nothreads", 3, "no stacks", nothing, ""},
+		{"info --strict nothreads", 3, "0 threads", nothing, ""},
+		{"trim nothreads out", 1, nothing, "tells of no thread", ""},
 		{"info core", 0, "2 threads", nothing, ""},
 		{"info --format json core", 0, `"schema": 1`, nothing, ""},
-		{"methods core", 0, nothing, nothing, ""},
-		{"methods --format json core", 0, `"methods": \[\]`, nothing, ""},
+		{"methods core", 0, "(?m)^warning: no methods: there is no runtime in this process", nothing, ""},
+		{"methods --strict core", 3, "no methods", nothing, ""},
+		{"methods --format json core", 0, `"methods": \[\](.|\n)*"code": "no_methods"`, nothing, ""},
+		{"methods --format perfmap core", 0, nothing, "(?m)^seam: warning: no methods", ""},
+		{"seed core", 1, nothing, "no runtime", ""},
+		{"snapshot core", 1, nothing, "no runtime", ""},
 		// Code that is nowhere is an incomplete stack, an error only when asked.
 		{"stacks --strict core", 3, "Thread 100", nothing, ""},
-		{"stacks --strict nothreads", 0, "", nothing, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {

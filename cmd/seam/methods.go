@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/seamwalk/seam/internal/report"
 	"github.com/spf13/cobra"
 )
@@ -19,18 +22,40 @@ name, as perf expects them in /tmp/perf-PID.map.`,
   seam methods core.1234 --format perfmap > /tmp/perf-1234.map`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			style, err := f.style(cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			if f.limit > 0 && f.format == perfmap {
+				return misuse("--limit: a perf map has no place to say that methods are left out")
+			}
 			d, err := f.open(args[0], false)
 			if err != nil {
 				return err
 			}
 			defer d.Close()
+			m := d.build.Methods()
 			w := buffered(cmd)
-			if err := report.WriteMethods(w, f.format, d.build.Methods()); err != nil {
-				return misuse("--format: %v", err)
+			if err := errors.Join(report.WriteMethods(w, f.format, style, m), w.Flush()); err != nil {
+				return err
 			}
-			return w.Flush()
+			if f.format == perfmap {
+				for _, warn := range m.Tail.Warnings {
+					fmt.Fprintf(cmd.ErrOrStderr(), "seam: warning: %s\n", warn.Text)
+				}
+			}
+			if f.strict && !m.Whole() {
+				return errStrict
+			}
+			return nil
 		},
 	}
-	f.register(cmd, "text", "json", "perfmap")
+	f.dumpFlags(cmd, "there is no method, one without a name, or any warning")
+	f.limitFlag(cmd, "methods")
+	f.formatFlag(cmd, "the MethodDesc of each method", "text", "json", perfmap)
+	f.widthFlag(cmd)
 	return cmd
 }
+
+// perfmap is the form without a place for warnings, which go to standard error.
+const perfmap = "perfmap"

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/seamwalk/seam/internal/report"
 	"github.com/spf13/cobra"
 )
@@ -13,6 +15,7 @@ func (f *shared) asProfiler(cmd *cobra.Command, d *dump, style report.Style) err
 	if err != nil {
 		return err
 	}
+	whole := true
 	var views []*report.ProfilerView
 	for _, t := range d.selected {
 		m, rt := d.session.Thread(t.ID)
@@ -24,11 +27,15 @@ func (f *shared) asProfiler(cmd *cobra.Command, d *dump, style report.Style) err
 			return err
 		}
 		view, hr := n.View(t)
+		whole = whole && !n.Why().Missing
 		views = append(views, d.build.ProfilerView(t, view, hr, n.Why().String()))
 	}
 	w := buffered(cmd)
-	if err := report.WriteProfilerViews(w, f.format, style, d.build.Head(), views, d.build.Tail()); err != nil {
-		return misuse("--as-profiler: %v", err)
+	if err := errors.Join(report.WriteProfilerViews(w, f.format, style, d.build.Head(), views, d.build.Tail()), w.Flush()); err != nil {
+		return err
 	}
-	return w.Flush()
+	if f.strict && (len(views) == 0 || !whole) {
+		return errStrict
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seamwalk/seam/internal/report"
@@ -39,7 +40,12 @@ GetFunctionFromIP at each frame) finds another seed, or none, that is shown too.
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
-	f.register(cmd, "text", "json")
+	f.dumpFlags(cmd, "a thread's frames are lost before a managed one is found, the\nseed of --check is not the right one, --hazards finds one, or there is no thread")
+	f.threadFlag(cmd)
+	f.limitFlag(cmd, "native frames of a thread")
+	f.formatFlag(cmd, "the seed's registers", "text", "json")
+	f.symbolFlags(cmd)
+	f.widthFlag(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&f.check, "check", "", "judge the seed `CTX`: a file with a CONTEXT, or its bytes in hex")
 	fs.StringVar(&f.mode, "mode", "", "who walks with it: `MODE` is self, suspended or os-suspended")
@@ -53,12 +59,12 @@ func (f *seedFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	var given []byte
-	if f.check != "" {
+	if cmd.Flags().Changed("check") {
 		if given, err = readContext(f.check); err != nil {
 			return fmt.Errorf("--check: %w", err)
 		}
 	}
-	if f.mode != "" {
+	if cmd.Flags().Changed("mode") {
 		if _, err := managed.ParseMode(f.mode); err != nil {
 			return misuse("--mode: %v", err)
 		}
@@ -88,10 +94,13 @@ func (f *seedFlags) run(cmd *cobra.Command, path string) error {
 	}
 	out.Tail = d.build.Tail()
 	w := buffered(cmd)
-	if err := report.WriteSeeds(w, f.format, style, out); err != nil {
-		return misuse("--format: %v", err)
+	if err := errors.Join(report.WriteSeeds(w, f.format, style, out), w.Flush()); err != nil {
+		return err
 	}
-	return w.Flush()
+	if f.strict && !out.Sound() {
+		return errStrict
+	}
+	return nil
 }
 
 // seed finds the seed of t, and what becomes of it.

@@ -61,14 +61,22 @@ carry what the dump cannot tell: "in_syscall": true or false.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
-	f.register(cmd, "text", "jsonl")
+	f.dumpFlags(cmd, "a call cannot be replayed, the dump lacks what its walk reads, or there is none")
+	f.threadFlag(cmd)
+	f.limitFlag(cmd, "callbacks of a call")
+	f.formatFlag(cmd, "stack pointers and FunctionIDs", "text", "jsonl")
+	f.symbolFlags(cmd)
+	f.widthFlag(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&f.mode, "mode", "", "who walks: `MODE` is self, suspended or os-suspended")
 	fs.Uint32Var(&f.flags, "flags", managed.COR_PRF_SNAPSHOT_REGISTER_CONTEXT, "infoFlags of the call")
 	fs.StringVar(&f.seed, "seed", "", "start from `CTX`: a file, hex, or auto")
 	fs.Uint32Var(&f.contextSize, "context-size", 0, "contextSize of the call, which the runtime does not look at")
-	fs.IntVar(&f.abortAfter, "abort-after", 0, "the `K`-th callback answers other than S_OK")
+	fs.IntVar(&f.abortAfter, "abort-after", 0, "the `K`-th callback answers other than S_OK; 0: none")
 	fs.StringVar(&f.requests, "requests", "", "replay the calls that `FILE` asks for; - is standard input")
+	for _, one := range []string{"thread", "mode", "flags", "seed", "context-size", "abort-after"} {
+		cmd.MarkFlagsMutuallyExclusive("requests", one) // a request says it itself
+	}
 	return cmd
 }
 
@@ -80,9 +88,12 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	w := buffered(cmd)
 	out, err := report.NewSnapshots(w, f.format, style)
 	if err != nil {
-		return misuse("--format: %v", err)
+		return err
 	}
-	if f.mode != "" {
+	if f.abortAfter < 0 {
+		return misuse("--abort-after %d: not a number of callbacks", f.abortAfter)
+	}
+	if cmd.Flags().Changed("mode") {
 		if _, err := managed.ParseMode(f.mode); err != nil {
 			return misuse("--mode: %v", err)
 		}
@@ -99,14 +110,25 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if err := out.Begin(d.build.Head()); err != nil {
 		return err
 	}
-	each := func(q *request) error { return out.Write(r.call(q)) }
-	if f.requests != "" {
+	calls, whole := 0, true
+	each := func(q *request) error {
+		s := r.call(q)
+		calls, whole = calls+1, whole && s.Whole()
+		return out.Write(s)
+	}
+	if cmd.Flags().Changed("requests") {
 		err = eachRequest(f.requests, cmd.InOrStdin(), each)
 	} else {
-		err = f.eachThread(r, each)
+		err = f.eachThread(cmd, r, each)
+	}
+	if err == nil {
+		err = out.End(d.build.Tail())
 	}
 	if err = errors.Join(err, w.Flush()); err != nil {
 		return err
+	}
+	if r.failed == nil && f.strict && (calls == 0 || !whole) {
+		return errStrict
 	}
 	return r.failed
 }
@@ -126,9 +148,9 @@ type request struct {
 }
 
 // eachThread makes the requests that the flags ask for.
-func (f *snapshotFlags) eachThread(r *replayer, do func(*request) error) error {
+func (f *snapshotFlags) eachThread(cmd *cobra.Command, r *replayer, do func(*request) error) error {
 	var given []byte
-	if f.seed != "" && f.seed != "auto" {
+	if cmd.Flags().Changed("seed") && f.seed != "auto" {
 		var err error
 		if given, err = readContext(f.seed); err != nil {
 			return fmt.Errorf("--seed: %w", err)
@@ -277,7 +299,7 @@ func (r *replayer) call(q *request) *report.Snapshot {
 			req.Thread = s.ThreadID
 		}
 	}
-	a := r.d.Arch
+	a, limit := r.d.Arch, r.d.build.Limit
 	s.HR = n.Do(req, func(c managed.Call) managed.HRESULT {
 		out := report.SnapshotCall{Function: c.Function, IP: c.IP, ContextSize: c.ContextSize}
 		if regs, err := c.Registers(); err == nil {
@@ -289,13 +311,16 @@ func (r *replayer) call(q *request) *report.Snapshot {
 		if ctx, err := c.Context(); err == nil && ctx != nil {
 			out.Context = append([]byte(nil), ctx...)
 		}
-		s.Calls = append(s.Calls, out)
-		if len(s.Calls) == q.AbortAfter {
+		if s.Made++; limit == 0 || s.Made <= limit {
+			s.Calls = append(s.Calls, out)
+		}
+		if s.Made == q.AbortAfter {
 			return managed.S_FALSE
 		}
 		return managed.S_OK
 	})
-	s.Why = n.Why().String()
+	why := n.Why()
+	s.Why, s.Missing = why.String(), why.Missing
 	if r.names {
 		r.d.build.NameCalls(s, t)
 	}

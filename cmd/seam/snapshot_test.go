@@ -120,6 +120,17 @@ func TestSeedJSON(t *testing.T) {
 	if v := found.Threads[0].Verdict; v == nil || v.HR != "0x00000000" || !v.Managed || !v.Same || len(v.Differs) != 0 {
 		t.Errorf("%+v", v)
 	}
+	// With --strict a wrong seed is status 3; one that is right of a thread that
+	// was asked for is not.
+	for _, c := range []struct {
+		args   string
+		status int
+	}{{"--thread 3685", 0}, {"--thread 3690", 3}, {"--thread 3690 --thread 3685", 0}, {"", 0}} {
+		args := append(strings.Fields("seed --strict --check "+seed.Ctx+" "+c.args), core)
+		if status, stdout, stderr := seam(t, t.TempDir(), nil, nil, args...); status != c.status || !strings.Contains(stdout, "the seed given") {
+			t.Errorf("--check --strict %s: status %d, %s", c.args, status, stderr)
+		}
+	}
 	ask("--thread", "3690", "--check", seed.Ctx)
 	if v := found.Threads[0].Verdict; v == nil || v.Same || !strings.Contains(v.Text, "another thread's seed") {
 		t.Errorf("%+v", v)

@@ -39,11 +39,13 @@ With -v each frame has its stack pointer, and how it was found:
 			if err != nil {
 				return err
 			}
-			style.Fold = fold
+			if style.Fold = fold; fold && f.format != "text" {
+				return misuse("--fold is for --format text")
+			}
 			w := buffered(cmd)
 			out, err := report.New(w, f.format, style)
 			if err != nil {
-				return misuse("--format: %v", err)
+				return err
 			}
 			d, err := f.open(args[0], false)
 			if err != nil {
@@ -61,9 +63,15 @@ With -v each frame has its stack pointer, and how it was found:
 			return nil
 		},
 	}
-	f.register(cmd, report.Formats()...)
+	f.dumpFlags(cmd, "a stack is incomplete or has a gap, or there is none")
+	f.threadFlag(cmd)
+	f.limitFlag(cmd, "frames of a stack")
+	f.formatFlag(cmd, "stack pointers, and how each frame was found", report.Formats()...)
+	f.symbolFlags(cmd)
+	f.widthFlag(cmd)
 	cmd.Flags().BoolVar(&profiler, "as-profiler", false, "show what a profiler would have seen: DoStackSnapshot's callbacks, native runs walked from their contexts")
 	cmd.Flags().BoolVar(&fold, "fold", false, "show runs of the same frames once (text)")
+	cmd.MarkFlagsMutuallyExclusive("as-profiler", "fold")
 	return cmd
 }
 

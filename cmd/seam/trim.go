@@ -40,6 +40,9 @@ worked on may be in them. Look at it before you publish it.`,
 				return err
 			}
 			defer d.Close()
+			if len(d.Threads) == 0 {
+				return fmt.Errorf("%s: it tells of no thread: there is no stack to keep", args[0])
+			}
 			// The stacks are written to nowhere, so that all is read that
 			// writing them reads.
 			out, err := report.New(io.Discard, "json", report.Style{})
@@ -66,15 +69,19 @@ worked on may be in them. Look at it before you publish it.`,
 			if args[1] == "-" {
 				said = cmd.ErrOrStderr()
 			}
-			fmt.Fprintf(said, "%d pages read, %d of them at hand; %d bytes of core", stats.Touched, stats.Touched-stats.Absent, stats.Bytes)
+			line := fmt.Sprintf("%d pages read, %d of them at hand; %d bytes of core", stats.Touched, stats.Touched-stats.Absent, stats.Bytes)
 			if size != stats.Bytes {
-				fmt.Fprintf(said, ", %d packed", size)
+				line += fmt.Sprintf(", %d packed", size)
 			}
-			fmt.Fprintln(said)
+			if _, err := fmt.Fprintln(said, line); err != nil {
+				return err
+			}
 			return strict
 		},
 	}
-	f.register(cmd)
+	f.dumpFlags(cmd, "a stack is incomplete or has a gap")
+	f.threadFlag(cmd)
+	f.symbolFlags(cmd)
 	return cmd
 }
 

@@ -19,6 +19,11 @@ import (
 // A Builder makes the values of this package from a session. It is safe for
 // concurrent use.
 type Builder struct {
+	// Limit is how many frames of a stack, callbacks of a call or methods are
+	// kept to be shown; 0: all. The rest are found and counted all the same, so
+	// that a limit changes nothing else of what is told.
+	Limit int
+
 	s    *managed.Session
 	syms *symbolize.Symbolizer // nil: no native names
 
@@ -108,6 +113,7 @@ type describer struct {
 	places map[placeKey]*Place
 	c      Counts
 	last   arch.PC // of the frame before
+	gaps   int     // of the stack so far
 	spare  []Frame // room for the next stack
 }
 
@@ -139,6 +145,7 @@ func (d *describer) frame(f *managed.Frame) Frame {
 	d.last = f.PC
 	if f.Kind == managed.Gap {
 		d.c.Gap++
+		d.gaps++
 		b.need(f.Why)
 		return Frame{Place: &Place{Kind: f.Kind.String(), Why: f.Why.Reason.String() + ": " + b.because(f.Why)}}
 	}
@@ -172,20 +179,25 @@ func (d *describer) frame(f *managed.Frame) Frame {
 func (d *describer) end(out *Thread, stop unwind.Stop) {
 	b := d.b
 	out.Stop = Stop{Reason: stop.Reason.String(), PC: stop.PC, At: stop.At, Complete: stop.Reason.Complete(), Text: b.because(stop)}
-	if d.c.Threads++; out.Stop.Complete {
-		d.c.Complete++
-	} else {
+	if d.c.Threads++; !out.Stop.Complete {
 		b.need(stop)
+	}
+	switch {
+	case d.gaps > 0:
+		d.c.Gapped++
+	case out.Stop.Complete:
+		d.c.Whole++
 	}
 	b.mu.Lock()
 	b.counts.add(d.c)
 	b.mu.Unlock()
-	d.c, d.last = Counts{}, arch.PC{}
+	d.c, d.last, d.gaps = Counts{}, arch.PC{}, 0
 }
 
 func (c *Counts) add(d Counts) {
 	c.Threads += d.Threads
-	c.Complete += d.Complete
+	c.Whole += d.Whole
+	c.Gapped += d.Gapped
 	c.Frames += d.Frames
 	c.Managed += d.Managed
 	c.Unnamed += d.Unnamed

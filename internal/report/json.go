@@ -78,6 +78,8 @@ func (o *jsonOutput) Thread(t *Thread) error {
 		}
 	}
 	b.raw("],\n   ")
+	b.num("omitted", int64(t.Omitted.Frames))
+	b.num("omitted_gaps", int64(t.Omitted.Gaps))
 	b.key("stop")
 	b.raw("{")
 	b.str("reason", t.Stop.Reason)

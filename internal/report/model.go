@@ -61,7 +61,14 @@ type Thread struct {
 	Crashed     bool
 	Exception   *Exception // in progress on the thread
 	Frames      []Frame    // from leaf to root
+	Omitted     Omitted
 	Stop        Stop
+}
+
+// Omitted counts what [Builder.Limit] left out of a stack, at its root's end.
+type Omitted struct {
+	Frames int // without gaps
+	Gaps   int
 }
 
 // An Exception is a managed exception in progress.
@@ -146,14 +153,16 @@ type Missing struct {
 
 // Counts sum up the stacks that were written.
 type Counts struct {
-	Threads, Complete             int
+	Threads                       int
+	Whole                         int // of the threads: seen to their end, without a gap
+	Gapped                        int // with a gap
 	Frames, Managed, Unnamed, Gap int
 }
 
 // Whole reports whether the stack was seen from the leaf to the root, without a
 // gap.
 func (t *Thread) Whole() bool {
-	if !t.Stop.Complete {
+	if !t.Stop.Complete || t.Omitted.Gaps > 0 {
 		return false
 	}
 	for i := range t.Frames {

@@ -141,8 +141,11 @@ func (t *Tail) All() []Warning {
 // String says in words why the dump was made.
 func (c *Crash) String() string {
 	s := fmt.Sprintf("thread %d stopped by %s", c.TID, signalName(c.Signal))
-	if c.HasAddr {
+	switch {
+	case c.HasAddr:
 		s += fmt.Sprintf(" at %v", c.Address)
+	case c.Signal == 11 && c.Code > 0: // SI_KERNEL: a general protection fault
+		s += " at an address that the system did not tell"
 	}
 	return s
 }
@@ -219,6 +222,15 @@ func appendAddr(b []byte, a arch.Addr) []byte {
 		b = append(b, "0123456789abcdef"[a>>shift&15])
 	}
 	return b
+}
+
+// fit returns a function's name and its suffix for the rest of a line that has
+// used characters in front of them.
+func (p *page) fit(name, suffix string, used int) string {
+	if p.style.Width == 0 {
+		return clean(name) + suffix
+	}
+	return shorten(clean(name), suffix, max(p.style.Width-used, minName))
 }
 
 func pad(s string, n int) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 
 // A ProfilerView is a thread as a profiler sees it.
 type ProfilerView struct {
-	Thread Thread // its frames are the callbacks
+	Thread Thread // its frames are the callbacks; Omitted counts frames of runs too
 	Runs   map[int][]Frame
 	HR     managed.HRESULT
 	Why    string
@@ -27,13 +28,32 @@ const kindRun = "run"
 func (b *Builder) ProfilerView(t *loader.Thread, view []managed.ViewFrame, hr managed.HRESULT, why string) *ProfilerView {
 	v := &ProfilerView{Thread: b.Thread(t), Runs: map[int][]Frame{}, HR: hr, Why: why}
 	d := b.describer()
+	left := b.Limit // frames that may be shown; a run is as many as are in it
+	if left == 0 {
+		left = math.MaxInt
+	}
 	for i := range view {
 		f := d.frame(&view[i].Frame)
-		if view[i].Frame.Kind != managed.Managed {
+		run := view[i].Frame.Kind != managed.Managed
+		if left == 0 {
+			v.Thread.Omitted.Frames += 1
+			if run {
+				v.Thread.Omitted.Frames += len(view[i].Run) - 1
+			}
+			continue
+		}
+		if !run {
+			left--
+		} else {
 			place := *f.Place
 			place.Kind = kindRun
 			f.Place = &place
 			for k := range view[i].Run {
+				if left == 0 {
+					v.Thread.Omitted.Frames++
+					continue
+				}
+				left--
 				v.Runs[i] = append(v.Runs[i], d.frame(&view[i].Run[k]))
 			}
 		}
@@ -69,6 +89,10 @@ func WriteProfilerViews(w io.Writer, format string, style Style, h *Head, views 
 		p.title(h)
 		for _, v := range views {
 			p.view(v)
+		}
+		if len(views) == 0 {
+			p.line(plain, "")
+			p.line(yellow, "no views: the runtime knows no thread of the dump")
 		}
 		p.tail(t)
 		out = p.buf
@@ -107,6 +131,7 @@ func (b *jsonBuffer) view(v *ProfilerView) {
 		b.raw("}")
 	}
 	b.raw("],\n   ")
+	b.num("omitted", int64(v.Thread.Omitted.Frames))
 	b.key("stop")
 	b.raw("{")
 	b.str("reason", v.Thread.Stop.Reason)
@@ -115,20 +140,34 @@ func (b *jsonBuffer) view(v *ProfilerView) {
 	b.raw("}")
 }
 
+// addresses tells where a frame is: its pc, and with -v its stack pointer.
+func (p *page) addresses(f *Frame) string {
+	s := fmt.Sprintf("%#016x  ", uint64(f.PC.Addr))
+	if p.style.Verbose {
+		s += fmt.Sprintf("%#016x  ", uint64(f.SP))
+	}
+	return s
+}
+
 func (p *page) view(v *ProfilerView) {
 	p.line(plain, "")
 	p.line(bold, "Thread "+v.Thread.heading())
 	for i := range v.Thread.Frames {
 		f := &v.Thread.Frames[i]
 		if f.Kind != kindRun {
-			p.line(green, fmt.Sprintf("  %#016x  %s%s", uint64(f.PC.Addr), clean(f.Function), f.suffix()))
+			head := "  " + p.addresses(f)
+			p.line(green, head+p.fit(f.Function, f.suffix(), length(head)))
 			continue
 		}
 		p.line(plain, "  native frames:")
 		for k := range v.Runs[i] {
 			n := &v.Runs[i][k]
-			p.line(dim, fmt.Sprintf("    %#016x  %s  %s%s", uint64(n.PC.Addr), clean(n.Module), clean(n.Function), n.suffix()))
+			head := "    " + p.addresses(n) + clean(n.Module) + "  "
+			p.line(dim, head+p.fit(n.Function, n.suffix(), length(head)))
 		}
+	}
+	if v.Thread.Omitted.Frames > 0 {
+		p.line(dim, "  ... "+v.Thread.Omitted.sentence())
 	}
 	color := dim
 	if v.HR != managed.S_OK {

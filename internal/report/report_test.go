@@ -49,12 +49,15 @@ func sample() (*Head, []*Thread, *Tail) {
 		{TID: 3756, Managed: true, ManagedID: 2,
 			Frames: []Frame{{PC: arch.PC{Addr: 0x7f63c9001234, Exact: true}, SP: 0x7ffd0000, By: "context", Place: &Place{Kind: kindNative, Module: "libgone.so", Link: 0x1234}}},
 			Stop:   Stop{Reason: "no_rule", PC: 0x7f63c9001234, Text: "no source knows how to leave this frame, in libgone.so (abcd)"}},
+		{TID: 3758, Frames: []Frame{{PC: arch.PC{Addr: 0x7f63c8aa65d8, Exact: true}, SP: 0x7ffd0000, By: "context", Place: &Place{Kind: kindNative, Module: "libc.so.6"}}},
+			Omitted: Omitted{Frames: 94, Gaps: 1},
+			Stop:    Stop{Reason: "end_of_stack", PC: 0x7f63c8aa7000, Complete: true, Text: "the unwind information marks this frame as outermost"}},
 		{TID: 3757, Stop: Stop{Reason: "not_started", Text: "no registers to start from"}},
 	}
 	tail := &Tail{
 		Warnings: []Warning{{Code: "core_cut", Text: "the file ends before its memory does", Offset: 0x1000}, {Code: "x", Text: "no place", Offset: -1}},
 		Missing:  []Missing{{Name: "libgone.so", ID: "abcd", Stops: 2, Unnamed: 1}},
-		Counts:   Counts{Threads: 3, Complete: 1, Frames: 6, Managed: 3, Unnamed: 2, Gap: 1},
+		Counts:   Counts{Threads: 4, Whole: 1, Gapped: 1, Frames: 6, Managed: 3, Unnamed: 2, Gap: 1},
 	}
 	return h, threads, tail
 }
@@ -108,22 +111,39 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// A fault whose address is not known is not one at a null pointer.
+func TestNoFaultAddress(t *testing.T) {
+	h, _, tail := sample()
+	h.Dump.Crash = &Crash{TID: 1, Signal: 11, Code: 0x80}
+	for form, want := range map[string]string{
+		"json": `"crash": {"tid": 1, "signal": 11, "code": 128, "address": null}`,
+		"text": "\nthread 1 stopped by SIGSEGV at an address that the system did not tell\n",
+	} {
+		var out bytes.Buffer
+		if err := WriteInfo(&out, form, Style{}, &Info{Head: h, Tail: tail}); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%v, no %s in\n%s", err, want, out.String())
+		}
+	}
+}
+
 func TestMethods(t *testing.T) {
-	list := []Compiled{
+	h, _, tail := sample()
+	t0 := &MethodTable{Head: h, Omitted: 3, Tail: &Tail{Warnings: tail.Warnings}}
+	t0.List = []Compiled{
 		{loader.Method{Code: arch.Span{Lo: 0x7f8225491860, Hi: 0x7f8225492135}, ID: 0x7f82257b9b30, Name: "App.Program+<>c.<Main>b__0", Source: "clr", Kind: "jit"}, "App.Program.Main.lambda()"},
 		{loader.Method{Code: arch.Span{Lo: 0x7f8225493000, Hi: 0x7f8225493010}, Source: "clr", Kind: "stub"}, ""},
 	}
 	for _, form := range methodForms {
 		var out bytes.Buffer
-		if err := WriteMethods(&out, form.name, list); err != nil {
+		if err := WriteMethods(&out, form.name, Style{}, t0); err != nil {
 			t.Fatal(err)
 		}
 		golden.Compare(t, "methods."+form.name, out.Bytes())
 	}
-	many := slices.Repeat(list, 1000) // more than one buffer
+	t0.List = slices.Repeat(t0.List, 1000) // more than one buffer
 	var out bytes.Buffer
-	if err := WriteMethods(&out, "json", many); err != nil || !json.Valid(out.Bytes()) {
-		t.Errorf("%d methods do not give JSON: %v", len(many), err)
+	if err := WriteMethods(&out, "json", Style{}, t0); err != nil || !json.Valid(out.Bytes()) {
+		t.Errorf("%d methods do not give JSON: %v", len(t0.List), err)
 	}
 }
 
@@ -158,6 +178,8 @@ type (
 		Crashed   *bool
 		Exception *struct{ Type, Message, Address *string }
 		Frames    []shapeFrame
+		Omitted   *int
+		Gaps      *int `json:"omitted_gaps"`
 		Stop      struct {
 			Reason, PC, At *string
 			Complete       *bool
@@ -195,7 +217,7 @@ func TestJSONShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	thread := raw["threads"].([]any)[0].(map[string]any)
-	for _, k := range []string{"tid", "name", "managed_id", "mode", "crashed", "exception", "frames", "stop"} {
+	for _, k := range []string{"tid", "name", "managed_id", "mode", "crashed", "exception", "frames", "omitted", "omitted_gaps", "stop"} {
 		if _, ok := thread[k]; !ok {
 			t.Errorf("a thread has no %q", k)
 		}

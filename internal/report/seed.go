@@ -18,10 +18,12 @@ type Seed struct {
 	HR         managed.HRESULT // of a walk that is given the seed
 	Unseeded   managed.HRESULT // of one that is given none
 	Native     []Frame
+	Omitted    int // native frames, of those nearest to the managed one
 	Seed       *SeedContext
 	SameAsDocs bool
 	Documented *SeedContext // what the documented search finds; nil: none
 	Stop       *Stop        // why there is no seed
+	Lost       bool         // there is no seed, and a managed frame may be behind the last one
 	Verdict    *managed.Verdict
 }
 
@@ -46,6 +48,21 @@ type Seeds struct {
 	Hazards []Hazard // nil if they were not asked for
 	Asked   bool     // for hazards
 	Tail    *Tail
+}
+
+// Sound reports whether nothing is missing or wrong: there are managed threads,
+// each was seen down to a managed frame or to its end, the seed that was given
+// to be judged is one of theirs, and no guideline is broken.
+func (s *Seeds) Sound() bool {
+	sound, judged, right := len(s.Threads) > 0 && len(s.Hazards) == 0, false, false
+	for i := range s.Threads {
+		t := &s.Threads[i]
+		sound = sound && !t.Lost
+		if t.Verdict != nil {
+			judged, right = true, right || t.Verdict.Same
+		}
+	}
+	return sound && (!judged || right)
 }
 
 // A Hazard is a guideline of asynchronous walks that the process breaks.
@@ -76,9 +93,14 @@ func (b *Builder) Seed(t *loader.Thread, a *arch.Arch, s *managed.SeedSearch) Se
 			(*p.to).Frame, rest = rest[0], rest[1:]
 		}
 	}
+	if b.Limit > 0 && len(out.Native) > b.Limit {
+		out.Omitted = len(out.Native) - b.Limit
+		out.Native = out.Native[:b.Limit]
+	}
 	if s.Seed == nil && s.Stop.Reason != unwind.NotStarted {
 		out.Stop = &named.Stop
 	}
+	out.Lost = s.Seed == nil && !s.Stop.Reason.Complete()
 	return out
 }
 
@@ -170,6 +192,7 @@ func (b *jsonBuffer) seed(s *Seed) {
 		b.raw("}")
 	}
 	b.raw("],\n   ")
+	b.num("omitted", int64(s.Omitted))
 	b.key("seed")
 	b.context(s.Seed)
 	b.key("documented")
@@ -286,6 +309,10 @@ func (s *Seeds) text(w io.Writer, style Style) error {
 	for i := range s.Threads {
 		p.seed(&s.Threads[i])
 	}
+	if len(s.Threads) == 0 {
+		p.line(plain, "")
+		p.line(yellow, "no seeds: the runtime knows no thread of the dump")
+	}
 	if s.Asked {
 		p.hazards(s.Hazards)
 	}
@@ -299,7 +326,11 @@ func (p *page) seed(s *Seed) {
 	p.line(bold, "Thread "+s.Thread.heading())
 	for i := range s.Native {
 		f := &s.Native[i]
-		p.line(dim, fmt.Sprintf("  %#016x  %#016x  %-14s  %s%s", uint64(f.PC.Addr), uint64(f.SP), f.By, clean(f.Function), f.suffix()))
+		head := fmt.Sprintf("  %#016x  %#016x  %-14s  ", uint64(f.PC.Addr), uint64(f.SP), f.By)
+		p.line(dim, head+p.fit(f.Function, f.suffix(), length(head)))
+	}
+	if s.Omitted > 0 {
+		p.line(dim, "  ... "+Omitted{Frames: s.Omitted}.sentence())
 	}
 	if c := s.Seed; c == nil {
 		why := "it has no managed frame"
@@ -308,7 +339,8 @@ func (p *page) seed(s *Seed) {
 		}
 		p.line(yellow, "  no seed: "+why)
 	} else {
-		p.line(green, fmt.Sprintf("  seed: pc %#016x  sp %#016x  fp %#016x  %s%s", uint64(c.PC), uint64(c.SP), uint64(c.FP), clean(c.Frame.Function), c.Frame.suffix()))
+		head := fmt.Sprintf("  seed: pc %#016x  sp %#016x  fp %#016x  ", uint64(c.PC), uint64(c.SP), uint64(c.FP))
+		p.line(green, head+p.fit(c.Frame.Function, c.Frame.suffix(), length(head)))
 		if p.style.Verbose {
 			for _, r := range c.Registers {
 				p.line(dim, fmt.Sprintf("    %-4s %#016x", r.Name, r.Value))
@@ -324,7 +356,8 @@ func (p *page) seed(s *Seed) {
 	if d := s.Documented; !s.SameAsDocs && d == nil {
 		p.line(yellow, "  the search that the documentation describes finds none")
 	} else if !s.SameAsDocs {
-		p.line(yellow, fmt.Sprintf("  the search that the documentation describes finds another: pc %#016x  sp %#016x  %s%s", uint64(d.PC), uint64(d.SP), clean(d.Frame.Function), d.Frame.suffix()))
+		head := fmt.Sprintf("  the search that the documentation describes finds another: pc %#016x  sp %#016x  ", uint64(d.PC), uint64(d.SP))
+		p.line(yellow, head+p.fit(d.Frame.Function, d.Frame.suffix(), length(head)))
 	}
 	if v := s.Verdict; v != nil {
 		color := yellow

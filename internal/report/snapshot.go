@@ -22,10 +22,15 @@ type Snapshot struct {
 	Flags    uint32
 	Seeded   bool // a seed was given
 	HR       managed.HRESULT
-	Why      string // what decided HR; "" if nothing is to be said
-	Error    string // why the call could not be made; HR then means nothing
-	Calls    []SnapshotCall
+	Why      string         // what decided HR; "" if nothing is to be said
+	Missing  bool           // the walk ends where it does because the dump lacks what it reads
+	Error    string         // why the call could not be made; HR then means nothing
+	Made     int            // callbacks in all
+	Calls    []SnapshotCall // those that are shown
 }
+
+// Whole reports whether the answer is the runtime's own.
+func (s *Snapshot) Whole() bool { return s.Error == "" && !s.Missing }
 
 // A SnapshotCall is one callback that the runtime would have made.
 type SnapshotCall struct {
@@ -42,6 +47,8 @@ type Snapshots struct {
 	text bool
 	page page
 	json jsonBuffer
+
+	calls int
 }
 
 // NewSnapshots returns a writer to w in one of the forms text and jsonl.
@@ -64,10 +71,33 @@ func (o *Snapshots) Begin(h *Head) error {
 
 // Write writes one call.
 func (o *Snapshots) Write(s *Snapshot) error {
+	o.calls++
 	if o.text {
 		o.pageOf(s)
 	} else {
 		o.lines(s)
+	}
+	return o.flush()
+}
+
+// End is called once, after the last call, and tells what the dump lacks.
+func (o *Snapshots) End(t *Tail) error {
+	if o.text {
+		if o.calls == 0 {
+			o.page.line(plain, "")
+			o.page.line(yellow, "no calls: the runtime knows no thread of the dump")
+		}
+		o.page.tail(t)
+		return o.flush()
+	}
+	b := &o.json
+	for _, w := range t.Warnings {
+		b.raw("{")
+		b.str("ev", "warning")
+		b.str("code", w.Code)
+		b.str("text", w.Text)
+		b.numIf("offset", w.Offset, w.Offset >= 0)
+		b.raw("}\n")
 	}
 	return o.flush()
 }
@@ -126,7 +156,8 @@ func (o *Snapshots) lines(s *Snapshot) {
 		b.str("hr", s.HR.String())
 		b.str("hr_name", s.HR.Name())
 	}
-	b.num("frames", int64(len(s.Calls)))
+	b.num("frames", int64(s.Made))
+	b.num("omitted", int64(s.Made-len(s.Calls)))
 	b.str("why", s.Why)
 	b.raw("}\n")
 }
@@ -157,7 +188,11 @@ func (o *Snapshots) pageOf(s *Snapshot) {
 		if c.Function == 0 {
 			color = dim
 		}
-		p.line(color, head+pad(cut(clean(c.Name.Module), width), width)+"  "+clean(name)+c.Name.suffix())
+		head += pad(cut(clean(c.Name.Module), width), width) + "  "
+		p.line(color, head+p.fit(name, c.Name.suffix(), length(head)))
+	}
+	if more := s.Made - len(s.Calls); more > 0 {
+		p.line(dim, fmt.Sprintf("  %*s  ... %s, not shown", digits, "", plural(more, "more callback", "more callbacks")))
 	}
 	seed := "no seed"
 	if s.Seeded {
@@ -167,7 +202,7 @@ func (o *Snapshots) pageOf(s *Snapshot) {
 		p.line(yellow, "  "+s.Error)
 		return
 	}
-	last := fmt.Sprintf("%v %s after %s (%v, %s)", s.HR, s.HR.Name(), plural(len(s.Calls), "callback", "callbacks"), s.Mode, seed)
+	last := fmt.Sprintf("%v %s after %s (%v, %s)", s.HR, s.HR.Name(), plural(s.Made, "callback", "callbacks"), s.Mode, seed)
 	if s.Why != "" {
 		last += ": " + s.Why
 	}

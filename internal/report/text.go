@@ -70,6 +70,9 @@ func (o *textOutput) Thread(t *Thread) error {
 			}
 		}
 	}
+	if t.Omitted != (Omitted{}) {
+		o.line(dim, fmt.Sprintf("  %*s  ... %s", digits, "", t.Omitted.sentence()))
+	}
 	color := dim
 	if !t.Stop.Complete {
 		color = yellow
@@ -85,10 +88,28 @@ func (o *textOutput) End(t *Tail) error {
 	return o.flush()
 }
 
+// sentence says how much was left out.
+func (o Omitted) sentence() string {
+	s := plural(o.Frames, "more frame", "more frames")
+	if o.Gaps > 0 {
+		s += " and " + plural(o.Gaps, "gap", "gaps")
+	}
+	return s + ", not shown"
+}
+
 // String sums up in a line.
 func (c *Counts) String() string {
-	s := fmt.Sprintf("%s, %s complete; %s, %d of them managed", plural(c.Threads, "stack", "stacks"), count(c.Complete, c.Threads),
-		plural(c.Frames, "frame", "frames"), c.Managed)
+	if c.Threads == 0 {
+		return "no stacks: the dump tells of no thread"
+	}
+	s := fmt.Sprintf("%s, %s complete", plural(c.Threads, "stack", "stacks"), count(c.Whole, c.Threads))
+	if c.Gapped > 0 {
+		s += fmt.Sprintf(", %d with gaps", c.Gapped)
+	}
+	if cut := c.Threads - c.Whole - c.Gapped; cut > 0 && c.Gapped > 0 {
+		s += fmt.Sprintf(", %d cut short", cut)
+	}
+	s += fmt.Sprintf("; %s, %d of them managed", plural(c.Frames, "frame", "frames"), c.Managed)
 	if c.Unnamed > 0 {
 		s += fmt.Sprintf(", %d without a name", c.Unnamed)
 	}

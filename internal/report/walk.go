@@ -80,13 +80,27 @@ func (b *Builder) Walk(threads []*loader.Thread, n int, emit func(*Thread) error
 func (d *describer) walk(w *managed.Walker, t *loader.Thread) *Thread {
 	out := d.b.Thread(t)
 	out.Frames, d.spare = d.spare, nil
+	shown := 0
 	for ok := w.Start(t); ok; ok = w.Next() {
+		f := d.frame(w.Frame())
+		if gap := f.Kind == kindGap; d.b.Limit > 0 && shown == d.b.Limit {
+			// What lies behind is described and counted too: which files are
+			// missing does not depend on how much of a stack is shown.
+			if gap {
+				out.Omitted.Gaps++
+			} else {
+				out.Omitted.Frames++
+			}
+			continue
+		} else if !gap {
+			shown++
+		}
 		if n := len(out.Frames); n == cap(out.Frames) {
 			// By twice: append grows long slices by a quarter, and touches five
 			// times the memory that a stack of 5,000 frames needs.
 			out.Frames = slices.Grow(out.Frames, max(n, 32))
 		}
-		out.Frames = append(out.Frames, d.frame(w.Frame()))
+		out.Frames = append(out.Frames, f)
 	}
 	d.end(&out, w.Stop())
 	return &out

@@ -1,0 +1,61 @@
+package loader
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+)
+
+// FileFinder finds one file: for the image of its identity (build-id, or
+// timestamp and size of PE), whatever the file's name, and for images of its
+// name, so that a file of another build is told of. It is an error if the file
+// is neither ELF nor PE.
+func FileFinder(path string) (Finder, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var magic [4]byte
+	n, _ := f.ReadAt(magic[:], 0) // a file of fewer bytes is none of the two
+	if s := string(magic[:n]); s != "\x7fELF" && !strings.HasPrefix(s, "MZ") {
+		return nil, fmt.Errorf("%s is neither an ELF nor a PE file", path)
+	}
+	return &fileFinder{path: path, id: sync.OnceValue(func() ImageID { return identify(path) })}, nil
+}
+
+type fileFinder struct {
+	path string
+	id   func() ImageID
+}
+
+// identify reads the identity that a file itself holds.
+func identify(path string) (id ImageID) {
+	id.Name = baseName(path)
+	c, ok := mapCandidate(path)
+	if !ok {
+		return id
+	}
+	defer c.unmap()
+	if h, err := parseELFHeader(c.data); err == nil {
+		progs, _ := parseProgs(c.data, h, h.phnum)
+		id.BuildID = buildID(progs, func(off, n uint64) []byte { return within(c.data, off, n) }, true)
+	} else if h, err := parsePE(c.data); err == nil {
+		id.Timestamp, id.Size = h.timestamp, h.imageSize
+	}
+	return id
+}
+
+func (f *fileFinder) Find(id ImageID, path string) []string {
+	own := f.id()
+	fits := own.BuildID != "" && own.BuildID == id.BuildID ||
+		own.Size != 0 && own.Size == id.Size && own.Timestamp == id.Timestamp
+	for _, n := range names(id, path) {
+		fits = fits || strings.EqualFold(n, own.Name)
+	}
+	if !fits {
+		return nil
+	}
+	return existing(f.path)
+}
