@@ -68,6 +68,10 @@ var AMD64 = &Arch{
 		{amd64RBP, 0xa0}, {amd64RSI, 0xa8}, {amd64RDI, 0xb0}, {amd64R8, 0xb8}, {amd64R9, 0xc0},
 		{amd64R10, 0xc8}, {amd64R11, 0xd0}, {amd64R12, 0xd8}, {amd64R13, 0xe0}, {amd64R14, 0xe8},
 		{amd64R15, 0xf0}, {amd64RIP, 0xf8}}},
+	// Sixteen for xmm0 to xmm15 come first, then as many in the CONTEXT's order.
+	ContextPointers: Layout{Size: 0x100, Fields: []Field{
+		{amd64RBX, 0x98}, {amd64RBP, 0xa8}, {amd64RSI, 0xb0}, {amd64RDI, 0xb8},
+		{amd64R12, 0xe0}, {amd64R13, 0xe8}, {amd64R14, 0xf0}, {amd64R15, 0xf8}}},
 
 	FramePointer: Rule{Base: amd64RBP, Offset: 16, RA: NoReg, N: 2,
 		Saved: [MaxSaved]Slot{{Reg: amd64RIP, Off: -8}, {Reg: amd64RBP, Off: -16}}},

@@ -39,6 +39,10 @@ type Arch struct {
 	PRStatus Layout // registers in the desc of an ELF NT_PRSTATUS note
 	Signal   Layout // registers in the ucontext_t that Linux pushes for a signal handler
 	Context  Layout // registers in a Windows CONTEXT, which CoreCLR uses on every OS
+	// ContextPointers is where KNONVOLATILE_CONTEXT_POINTERS, which goes with
+	// a CONTEXT, has the addresses of the slots that registers were saved in
+	// (winnt.h; src/coreclr/pal/inc/pal.h).
+	ContextPointers Layout
 
 	// TLSOffset is where the desc of an NT_PRSTATUS note has the thread
 	// pointer, in bytes; 0 where it is in a note of its own (NT_ARM_TLS).

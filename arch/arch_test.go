@@ -6,7 +6,7 @@ import "testing"
 // on, in its own place, and gives back what was put in.
 func TestLayouts(t *testing.T) {
 	for _, a := range All() {
-		for name, l := range map[string]*Layout{"prstatus": &a.PRStatus, "signal": &a.Signal, "context": &a.Context} {
+		for name, l := range map[string]*Layout{"prstatus": &a.PRStatus, "signal": &a.Signal, "context": &a.Context, "context pointers": &a.ContextPointers} {
 			var in, out Regs
 			at := map[int]Reg{}
 			for i, f := range l.Fields {
@@ -19,7 +19,10 @@ func TestLayouts(t *testing.T) {
 				at[f.Off] = f.Reg
 				in.Set(f.Reg, uint64(i)*0x0101010101)
 			}
-			need := a.CalleeSaved | a.CalleeSavedWin | Regset(a.PC, a.SP, a.FP)
+			need := a.CalleeSaved | a.CalleeSavedWin | Regset(a.FP)
+			if l != &a.ContextPointers {
+				need |= Regset(a.PC, a.SP)
+			}
 			if in.Known()&need != need {
 				t.Errorf("%s %s lacks %#x", a.Name, name, need&^in.Known())
 			}
@@ -30,7 +33,7 @@ func TestLayouts(t *testing.T) {
 			if l.Store(b[1:], &in) || l.Load(b[1:], &out) {
 				t.Errorf("%s %s: %d bytes are too few", a.Name, name, len(b)-1)
 			}
-			in.Forget(a.SP)
+			in.Forget(a.FP)
 			if out = (Regs{}); l.Load(b, &out) && !l.Store(b, &in) || out.Len() != len(l.Fields) {
 				t.Errorf("%s %s: %d registers", a.Name, name, out.Len())
 			}

@@ -38,6 +38,8 @@ var ARM64 = &Arch{
 	SigReturns: []SigReturn{{"\x68\x11\x80\xd2\x01\x00\x00\xd4", []int{0, 4}, 128}},
 	// CONTEXT of winnt.h: ContextFlags, Cpsr, x0 to x28, fp, lr, sp, pc.
 	Context: Layout{Size: 0x110, Fields: arm64Fields(8)},
+	// x19 to x28, fp and lr; then eight for d8 to d15.
+	ContextPointers: Layout{Size: 0xa0, Fields: arm64Fields(-8 * int(arm64X19))[arm64X19 : arm64LR+1]},
 
 	FramePointer: Rule{Base: arm64FP, Offset: 16, RA: NoReg, N: 2,
 		Saved: [MaxSaved]Slot{{Reg: arm64PC, Off: -8}, {Reg: arm64FP, Off: -16}}},

@@ -105,12 +105,14 @@ const (
 	unwindNoInfo
 	unwindNoWord
 	unwindNoMethod
+	unwindNoFrame
 )
 
 var unwindTexts = [...]string{
 	unwindNoInfo:   "a managed method's unwind information cannot be read",
 	unwindNoWord:   "a word of the stack cannot be read",
 	unwindNoMethod: "it cannot be found out which method a frame is of",
+	unwindNoFrame:  "what an explicit Frame has saved cannot be read",
 }
 
 // unwind finds the registers of c's caller.

@@ -86,7 +86,8 @@ func TestEditedFrames(t *testing.T) {
 		{"a Frame that is its own next", []edit{{top.Addr + 8, uint64(top.Addr)}}, "", E_UNEXPECTED},
 		{"a chain into a hole", []edit{{threadFrame, 0x1000}}, "", E_UNEXPECTED},
 		// Row 25: all that there is is the Frame of a method that is being compiled.
-		{"a lone PrestubMethodFrame", []edit{{top.Addr, 9}, {top.Addr + 16, 0x1000}}, "", S_OK},
+		{"a lone PrestubMethodFrame", []edit{{top.Addr, 9}, {top.Addr + 16, uint64(top.Addr)}}, "", S_OK},
+		{"a PrestubMethodFrame that leads into a hole", []edit{{top.Addr, 9}, {top.Addr + 16, 0x1000}}, "", E_UNEXPECTED},
 		{"no Frame at all", []edit{{threadFrame, ^uint64(0)}}, "", E_FAIL},
 		// The Frame has a method: that it was passed makes the difference to E_FAIL.
 		{"a return address in no code", []edit{{top.Addr + 32, 0x1234}}, "", S_OK},

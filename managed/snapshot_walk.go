@@ -251,9 +251,15 @@ func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
 		w.stops++
 	}
 	w.caller = w.regs
-	if n.rp.UpdateRegs(f, &w.caller) && n.lookup(n.pcOf(&w.caller)).managed() && w.inlined != f.Addr {
+	pc, missing := n.rp.UpdateRegs(f, &w.caller)
+	managed := pc != 0 && n.lookup(pc).managed()
+	// The runtime asks first whether the Frame leads to managed code.
+	if missing != 0 && (managed || pc == 0) {
+		return n.fault(unwindTexts[unwindNoFrame], missing), true
+	}
+	if managed && w.inlined != f.Addr {
 		w.regs = w.caller
-		if at := n.rp.ContextOf(f); at != 0 {
+		if at, _ := n.rp.ContextOf(f); at != 0 {
 			w.flags = n.ctx.flagsAt(n.mem, at)
 		}
 		if w.mode == OSSuspended && n.rp.Resumable(f) {

@@ -85,6 +85,7 @@ type frameLayout struct {
 	TransitionRA   int `c:"TransitionBlock.ReturnAddress"`
 	TransitionRegs int `c:"TransitionBlock.CalleeSavedRegisters"`
 
+	SoftwareRA      int `c:"SoftwareExceptionFrame.ReturnAddress,-1"`
 	SoftwareContext int `c:"SoftwareExceptionFrame.TargetContext"`
 	FaultContext    int `c:"FaultingExceptionFrame.TargetContext"`
 	ResumableCtx    int `c:"ResumableFrame.TargetContextPtr"`
@@ -92,13 +93,26 @@ type frameLayout struct {
 	HijackRA       int `c:"HijackFrame.ReturnAddress"`
 	HijackArgs     int `c:"HijackFrame.HijackArgsPtr"`
 	HijackArgsSize int `c:"HijackArgs.!"`
+	HijackRegs     int `c:"HijackArgs.CalleeSavedRegisters,-1"`
 
 	saved  []arch.Field // registers of CalleeSavedRegisters
 	hijack []arch.Field // registers that HijackArgs has by name (ARM64)
+	// softwarePointers is where a SoftwareExceptionFrame has its context
+	// pointers; -1 if that is not known.
+	softwarePointers int
 }
 
-// registers finds the fields that are named for registers.
+// contextAlign is the alignment of a CONTEXT (src/coreclr/pal/inc/pal.h).
+const contextAlign = 16
+
+// registers finds the fields that are named for registers, and the context
+// pointers of a SoftwareExceptionFrame, which no descriptor names: they are all
+// that lies between its return address and its CONTEXT (src/coreclr/vm/frames.h).
 func (l *frameLayout) registers(c *contract, a *arch.Arch) {
+	l.softwarePointers = l.SoftwareRA + a.Word
+	if end := l.softwarePointers + a.ContextPointers.Size; l.SoftwareRA < 0 || (end+contextAlign-1)&^(contextAlign-1) != l.SoftwareContext {
+		l.softwarePointers = -1
+	}
 	for reg := range a.Names {
 		name := savedName(a.Names[reg])
 		if off, ok := c.offsets["CalleeSavedRegisters."+name]; ok {
@@ -125,91 +139,180 @@ func (r *Runtime) FrameAt(a arch.Addr) (f Frame, ok bool) {
 // lacks its bytes.
 func (r *Runtime) Restore(f Frame, regs *arch.Regs) (exact, ok bool) {
 	*regs = arch.Regs{}
+	restore := frameRestore{r: r, regs: regs}
+	exact = restore.frame(f)
+	_, pc := regs.Get(r.arch.PC)
+	_, sp := regs.Get(r.arch.SP)
+	return exact, pc && sp
+}
+
+// A frameRestore sets in regs what a Frame restores.
+type frameRestore struct {
+	r       *Runtime
+	regs    *arch.Regs
+	missing arch.Addr // the first word of it that the dump lacks, 0 if it has all
+}
+
+// word reads a word of the process.
+func (s *frameRestore) word(a arch.Addr) (uint64, bool) {
+	v, ok := s.r.word(a)
+	if !ok {
+		s.lack(a)
+	}
+	return v, ok
+}
+
+// lack notes that the word at a is missing, or cannot be what it should be.
+func (s *frameRestore) lack(a arch.Addr) {
+	if s.missing == 0 {
+		s.missing = a
+	}
+}
+
+// set sets a register to the word at a.
+func (s *frameRestore) set(reg arch.Reg, a arch.Addr) {
+	if v, ok := s.word(a); ok {
+		s.regs.Set(reg, v)
+	}
+}
+
+// frame restores what f does; exact as for Restore. It leaves pc or stack
+// pointer out if f leads nowhere.
+func (s *frameRestore) frame(f Frame) (exact bool) {
+	r := s.r
 	l := &r.frameLayout
 	switch f.Kind {
 	case InlinedCallFrame:
-		ra, ok1 := r.word(field(f.Addr, l.InlinedRA))
-		sp, ok2 := r.word(field(f.Addr, l.InlinedSP))
 		// A return address of 0 marks a frame that is set up and in no call.
-		if !ok1 || !ok2 || ra == 0 {
-			return false, false
+		if ra, ok := s.word(field(f.Addr, l.InlinedRA)); ok && ra != 0 {
+			s.regs.Set(r.arch.PC, ra)
+			s.set(r.arch.SP, field(f.Addr, l.InlinedSP))
+			s.set(r.arch.FP, field(f.Addr, l.InlinedFP))
 		}
-		regs.Set(r.arch.PC, ra)
-		regs.Set(r.arch.SP, sp)
-		if fp, ok := r.word(field(f.Addr, l.InlinedFP)); ok {
-			regs.Set(r.arch.FP, fp)
-		}
-		return false, true
 	case PrestubMethodFrame, StubDispatchFrame, CallCountingHelperFrame, ExternalMethodFrame,
 		DynamicHelperFrame, PInvokeCalliFrame, CLRToCOMMethodFrame:
-		return false, r.restoreTransition(f, regs)
+		s.transition(f)
 	case SoftwareExceptionFrame:
-		return false, r.restoreContext(field(f.Addr, l.SoftwareContext), r.arch.CalleeSaved, regs)
+		s.software(f)
 	case FaultingExceptionFrame:
-		return true, r.restoreContext(field(f.Addr, l.FaultContext), ^arch.RegSet(0), regs)
+		s.context(field(f.Addr, l.FaultContext), ^arch.RegSet(0))
+		return true
 	case ResumableFrame, RedirectedThreadFrame:
-		ctx, ok := r.word(field(f.Addr, l.ResumableCtx))
-		return true, ok && r.restoreContext(arch.Addr(ctx), ^arch.RegSet(0), regs)
-	case HijackFrame:
-		ra, ok1 := r.word(field(f.Addr, l.HijackRA))
-		args, ok2 := r.word(field(f.Addr, l.HijackArgs))
-		if !ok1 || !ok2 {
-			return false, false
+		if ctx, ok := s.word(field(f.Addr, l.ResumableCtx)); ok {
+			s.context(arch.Addr(ctx), ^arch.RegSet(0))
 		}
-		regs.Set(r.arch.PC, ra)
-		regs.Set(r.arch.SP, uint64(r.hijackSP(arch.Addr(args))))
-		return false, true
+		return true
+	case HijackFrame:
+		s.hijack(f)
 	}
-	return false, false
+	return false
 }
 
-// hijackSP returns the stack pointer behind the HijackArgs at args.
-func (r *Runtime) hijackSP(args arch.Addr) arch.Addr {
-	return (args + arch.Addr(r.frameLayout.HijackArgsSize) + 7) &^ 7
-}
-
-// restoreTransition reads a TransitionBlock, which the stubs that call into
-// the runtime push: the callee-saved registers and the return address.
-func (r *Runtime) restoreTransition(f Frame, regs *arch.Regs) bool {
-	l := &r.frameLayout
-	v, ok := r.word(field(f.Addr, l.TransitionPtr))
+// hijack reads the true return address of a function whose return the runtime
+// has hijacked, and what the stub that it returned to has pushed: HijackArgs,
+// with the callee-saved registers.
+func (s *frameRestore) hijack(f Frame) {
+	l := &s.r.frameLayout
+	v, ok := s.word(field(f.Addr, l.HijackArgs))
 	if !ok {
-		return false
+		return
+	}
+	args := arch.Addr(v)
+	block, fields := args, l.hijack
+	if l.HijackRegs >= 0 {
+		block, fields = field(args, l.HijackRegs), l.saved
+	}
+	for _, f := range fields {
+		s.set(f.Reg, field(block, f.Off))
+	}
+	s.set(s.r.arch.PC, field(f.Addr, l.HijackRA))
+	s.regs.Set(s.r.arch.SP, uint64(args+arch.Addr(l.HijackArgsSize)+7)&^7)
+}
+
+// transition reads a TransitionBlock, which the stubs that call into the
+// runtime push: the callee-saved registers and the return address.
+func (s *frameRestore) transition(f Frame) {
+	l := &s.r.frameLayout
+	v, ok := s.word(field(f.Addr, l.TransitionPtr))
+	if !ok {
+		return
 	}
 	block := arch.Addr(v)
-	ra, ok := r.word(field(block, l.TransitionRA))
-	if !ok {
-		return false
-	}
 	for _, f := range l.saved {
-		if v, ok := r.word(field(block, l.TransitionRegs+f.Off)); ok {
-			regs.Set(f.Reg, v)
-		}
+		s.set(f.Reg, field(block, l.TransitionRegs+f.Off))
 	}
-	regs.Set(r.arch.PC, ra)
-	regs.Set(r.arch.SP, uint64(field(block, l.TransitionSize)))
-	return true
+	s.set(s.r.arch.PC, field(block, l.TransitionRA))
+	s.regs.Set(s.r.arch.SP, uint64(field(block, l.TransitionSize)))
 }
 
 // savedName spells a register as the descriptor does: Rbx, R12, X19, Fp.
 func savedName(reg string) string { return string(reg[0]-'a'+'A') + reg[1:] }
 
-// restoreContext reads pc, sp and the registers in set from a CONTEXT.
-func (r *Runtime) restoreContext(ctx arch.Addr, set arch.RegSet, regs *arch.Regs) bool {
-	for _, f := range r.arch.Context.Fields {
-		if f.Reg != r.arch.PC && f.Reg != r.arch.SP && !set.Has(f.Reg) {
-			continue
+// context reads pc, sp and the registers in set from a CONTEXT.
+func (s *frameRestore) context(ctx arch.Addr, set arch.RegSet) {
+	a := s.r.arch
+	set |= arch.Regset(a.PC, a.SP)
+	for _, f := range a.Context.Fields {
+		if set.Has(f.Reg) {
+			s.set(f.Reg, field(ctx, f.Off))
 		}
-		v, ok := r.word(field(ctx, f.Off))
-		if !ok {
-			if f.Reg == r.arch.PC || f.Reg == r.arch.SP {
-				return false
-			}
-			continue
-		}
-		regs.Set(f.Reg, v)
 	}
-	return true
+}
+
+// software restores what the Frame of a managed throw does: pc and stack
+// pointer of its CONTEXT, and the callee-saved registers out of the slots that
+// its context pointers lead to, in the frame of the helper that threw. The
+// CONTEXT has copies of those, and a collection updates the slots only
+// (SoftwareExceptionFrame::UpdateRegDisplay of .NET 10, src/coreclr/vm/excep.cpp).
+func (s *frameRestore) software(f Frame) {
+	a, l := s.r.arch, &s.r.frameLayout
+	saved := a.CalleeSaved
+	if s.r.proc.OS == "windows" {
+		saved = a.CalleeSavedWin
+	}
+	ctx := field(f.Addr, l.SoftwareContext)
+	if l.softwarePointers < 0 {
+		s.context(ctx, saved)
+		return
+	}
+	s.context(ctx, 0)
+	sp, ok := s.regs.Get(a.SP)
+	if !ok {
+		return
+	}
+	if a.LR != arch.NoReg {
+		saved |= arch.Regset(a.LR)
+	}
+	for _, p := range a.ContextPointers.Fields {
+		if !saved.Has(p.Reg) {
+			continue
+		}
+		at := field(f.Addr, l.softwarePointers+p.Off)
+		v, ok := s.word(at)
+		if !ok {
+			continue
+		}
+		slot := arch.Addr(v)
+		if slot == 0 { // no slot: the CONTEXT's is the register's only copy
+			slot = field(ctx, contextOffset(a, p.Reg))
+		}
+		// The helper's frame has the slots, and this Frame in it.
+		if slot < f.Addr || slot >= arch.Addr(sp) || slot%arch.Addr(a.Word) != 0 {
+			s.lack(at)
+			continue
+		}
+		s.set(p.Reg, slot)
+	}
+}
+
+// contextOffset returns where a register lies in a CONTEXT.
+func contextOffset(a *arch.Arch, reg arch.Reg) int {
+	for _, f := range a.Context.Fields {
+		if f.Reg == reg {
+			return f.Off
+		}
+	}
+	return 0
 }
 
 // TrippedHijack returns, for a HijackFrame, the true return address of the

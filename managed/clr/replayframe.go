@@ -12,7 +12,6 @@ type replayFrames struct {
 	EvalPtr    int `c:"FuncEvalFrame.DebuggerEvalPtr,24"`
 	EvalCtx    int `c:"DebuggerEval.TargetContext,0"`
 	EvalInExcp int `c:"DebuggerEval.EvalDuringException,-1"`
-	HijackRegs int `c:"HijackArgs.CalleeSavedRegisters,-1"`
 }
 
 // inlinedMarkers are the low bits of an InlinedCallFrame's Datum: 1 is a
@@ -56,93 +55,71 @@ func (p *Replay) Resumable(f Frame) bool {
 }
 
 // ContextOf returns where the CONTEXT lies that f restores as a whole, its
-// flags too; 0 if f restores none, or the dump lacks the pointer to it. The
-// Frame of a managed throw holds one as well, and restores what calls preserve.
-func (p *Replay) ContextOf(f Frame) arch.Addr {
+// flags too; 0 if f restores none. If the dump lacks a word that leads there,
+// missing is that word's address. The Frame of a managed throw holds a CONTEXT
+// as well, and restores what calls preserve.
+func (p *Replay) ContextOf(f Frame) (ctx, missing arch.Addr) {
 	l := &p.r.frameLayout
 	switch f.Kind {
 	case FaultingExceptionFrame:
-		return field(f.Addr, l.FaultContext)
+		return field(f.Addr, l.FaultContext), 0
 	case ResumableFrame, RedirectedThreadFrame:
-		v, _ := p.r.word(field(f.Addr, l.ResumableCtx))
-		return arch.Addr(v)
+		return p.pointer(field(f.Addr, l.ResumableCtx))
 	case FuncEvalFrame:
-		v, _ := p.r.word(field(f.Addr, p.frames.EvalPtr))
-		if v == 0 {
-			return 0
+		eval, missing := p.pointer(field(f.Addr, p.frames.EvalPtr))
+		if eval == 0 {
+			return 0, missing
 		}
 		// An evaluation during an exception did not interrupt the thread.
 		if p.frames.EvalInExcp >= 0 {
-			if b, ok := p.r.u8(field(arch.Addr(v), p.frames.EvalInExcp)); !ok || b != 0 {
-				return 0
+			at := field(eval, p.frames.EvalInExcp)
+			if b, ok := p.r.u8(at); !ok {
+				return 0, at
+			} else if b != 0 {
+				return 0, 0
 			}
 		}
-		return field(arch.Addr(v), p.frames.EvalCtx)
+		return field(eval, p.frames.EvalCtx), 0
 	}
-	return 0
+	return 0, 0
+}
+
+// pointer reads the pointer at a; missing is a where the dump lacks it.
+func (p *Replay) pointer(a arch.Addr) (to, missing arch.Addr) {
+	v, ok := p.r.word(a)
+	if !ok {
+		return 0, a
+	}
+	return arch.Addr(v), 0
 }
 
 // UpdateRegs sets in regs what f restores, as Frame::UpdateRegDisplay does:
-// registers that f has not saved keep what they hold. It reports false, and
-// leaves regs alone, if f leads to no other frame or the dump lacks its bytes.
-func (p *Replay) UpdateRegs(f Frame, regs *arch.Regs) bool {
-	r := p.r
+// registers that f has not saved keep what they hold. It returns the pc that f
+// leads to, 0 if it leads to no other frame. If the dump lacks a word that the
+// runtime would have read for this, missing is that word's address; pc is then 0
+// where that is not known.
+func (p *Replay) UpdateRegs(f Frame, regs *arch.Regs) (pc, missing arch.Addr) {
 	if f.Kind == ComMethodFrame {
-		return false // its return address is native: nothing is taken from it
+		return 0, 0 // its return address is native: nothing is taken from it
 	}
-	if ctx := p.ContextOf(f); ctx != 0 {
-		return p.updateFromContext(ctx, regs)
+	ctx, missing := p.ContextOf(f)
+	if missing != 0 {
+		return 0, missing
 	}
 	var got arch.Regs
-	if _, ok := r.Restore(f, &got); !ok {
-		return false
+	restore := frameRestore{r: p.r, regs: &got}
+	if ctx != 0 {
+		restore.context(ctx, ^arch.RegSet(0))
+	} else {
+		restore.frame(f)
 	}
 	for set := got.Known(); set != 0; set &= set - 1 {
 		reg := lowest(set)
 		v, _ := got.Get(reg)
 		regs.Set(reg, v)
 	}
-	if f.Kind == HijackFrame {
-		p.updateFromHijack(f, regs)
-	}
-	return true
-}
-
-// updateFromContext takes every register of a CONTEXT.
-func (p *Replay) updateFromContext(ctx arch.Addr, regs *arch.Regs) bool {
-	a := p.r.arch
-	var got arch.Regs
-	for _, f := range a.Context.Fields {
-		if v, ok := p.r.word(field(ctx, f.Off)); ok {
-			got.Set(f.Reg, v)
-		}
-	}
-	if known := got.Known(); !known.Has(a.PC) || !known.Has(a.SP) {
-		return false
-	}
-	for set := got.Known(); set != 0; set &= set - 1 {
-		reg := lowest(set)
-		v, _ := got.Get(reg)
-		regs.Set(reg, v)
-	}
-	return true
-}
-
-// updateFromHijack takes the registers that the trip stub saved.
-func (p *Replay) updateFromHijack(f Frame, regs *arch.Regs) {
-	args, ok := p.r.word(field(f.Addr, p.r.frameLayout.HijackArgs))
-	if !ok {
-		return
-	}
-	block, fields := arch.Addr(args), p.r.frameLayout.hijack
-	if p.frames.HijackRegs >= 0 {
-		block, fields = field(block, p.frames.HijackRegs), p.r.frameLayout.saved
-	}
-	for _, s := range fields {
-		if v, ok := p.r.word(field(block, s.Off)); ok {
-			regs.Set(s.Reg, v)
-		}
-	}
+	v, _ := got.Get(p.r.arch.PC)
+	return arch.Addr(v), restore.missing
 }
 
 // lowest returns the lowest register of a set that is not empty.
