@@ -60,7 +60,9 @@ func (f finders) each(id ImageID, path string) iter.Seq[string] {
 type pathFinder struct{}
 
 // PathFinder finds files where the dump says the process had them, and
-// separate debugging information where distributions put it.
+// separate files of debugging information where gdb does: by build-id in
+// /usr/lib/debug, beside the image, in .debug beside it, and at its path in
+// /usr/lib/debug.
 func PathFinder() Finder { return pathFinder{} }
 
 func (pathFinder) Find(id ImageID, path string) []string {
@@ -68,7 +70,7 @@ func (pathFinder) Find(id ImageID, path string) []string {
 		return existing(path)
 	}
 	if b := id.BuildID; len(b) > 2 && path == "" {
-		return existing("/usr/lib/debug/.build-id/" + b[:2] + "/" + b[2:] + ".debug")
+		return existing(filepath.Join(debugFolder, ".build-id", b[:2], b[2:]+".debug"))
 	}
 	return nil
 }
@@ -143,7 +145,9 @@ func (d *dirFinder) each(id ImageID, path string) iter.Seq[string] {
 				}
 			}
 		}
-		if len(seen) > 0 {
+		if len(seen) > 0 && path == "" {
+			// A file of debugging information, of which there are few. An image is
+			// looked for on: what has its build-id may be its debug file.
 			return
 		}
 		if path != "" && !take(existing(filepath.Join(d.dir, filepath.FromSlash(filepath.Clean("/"+path))))) {

@@ -31,7 +31,10 @@ type Options struct {
 // It may be asked by several goroutines at once.
 type Finder interface {
 	// Find returns candidates: paths of files that may be image id. The
-	// loader checks their identity itself. path is the one in the dump.
+	// loader checks their identity itself. path is the one in the dump, or ""
+	// for a separate file of debugging information, of which id.Name is the name
+	// that .gnu_debuglink gives and id.BuildID the image's. What lies beside the
+	// image's file, or in .debug beside it, the loader finds by itself.
 	Find(id ImageID, path string) []string
 }
 

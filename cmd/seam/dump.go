@@ -85,7 +85,7 @@ type dump struct {
 
 // open opens the dump at path as the flags say.
 func (f *shared) open(path string, track bool) (*dump, error) {
-	find, debug, err := f.finders(path)
+	find, err := f.finders(path)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (f *shared) open(path string, track bool) (*dump, error) {
 	}
 	d.session = managed.Open(p, nil)
 	if f.symbols && !f.noSymbols {
-		d.symbols = symbolize.New(p, &symbolize.Options{Find: debug})
+		d.symbols = symbolize.New(p)
 	}
 	d.build = report.NewBuilder(d.session, d.symbols)
 	d.build.Limit = f.limit
@@ -120,12 +120,9 @@ func advise(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// debugFolders is where distributions put separate debug files.
-var debugFolders = symbolize.DebugFolders{"/usr/lib/debug"}
-
-// finders returns who looks for the image files of the dump at path and the
-// debug files among them, and who looks for debug files elsewhere.
-func (f *shared) finders(path string) (find, debug loader.Finder, err error) {
+// finders returns who looks for the image files of the dump at path, and for
+// their debug files.
+func (f *shared) finders(path string) (find loader.Finder, err error) {
 	var files []loader.Finder
 	nowhere := false
 	for _, place := range f.images {
@@ -135,12 +132,12 @@ func (f *shared) finders(path string) (find, debug loader.Finder, err error) {
 		}
 		found, err := finder(place)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--images %s: %w", place, err)
+			return nil, fmt.Errorf("--images %s: %w", place, err)
 		}
 		files = append(files, found)
 	}
 	if nowhere {
-		return loader.MultiFinder(files...), nil, nil
+		return loader.MultiFinder(files...), nil
 	}
 	for _, place := range filepath.SplitList(os.Getenv("SEAM_IMAGES")) {
 		if place == "" {
@@ -148,7 +145,7 @@ func (f *shared) finders(path string) (find, debug loader.Finder, err error) {
 		}
 		found, err := finder(place)
 		if err != nil {
-			return nil, nil, fmt.Errorf("$SEAM_IMAGES names %s: %w", place, err)
+			return nil, fmt.Errorf("$SEAM_IMAGES names %s: %w", place, err)
 		}
 		files = append(files, found)
 	}
@@ -156,7 +153,7 @@ func (f *shared) finders(path string) (find, debug loader.Finder, err error) {
 		files = append(files, loader.BesideFinder(path))
 	}
 	files = append(files, loader.PathFinder())
-	return loader.MultiFinder(files...), debugFolders, nil
+	return loader.MultiFinder(files...), nil
 }
 
 // finder returns who finds image files in a folder, or the one file, that a

@@ -27,7 +27,7 @@ func TestWalk(t *testing.T) {
 			threads = append(threads, &p.Threads[i])
 		}
 		written := func(each func(*Builder, func(*Thread) error) error) string {
-			b := NewBuilder(s, symbolize.New(p, nil))
+			b := NewBuilder(s, symbolize.New(p))
 			var out bytes.Buffer
 			o := newJSON(&out, Style{})
 			if err := o.Begin(b.Head()); err != nil {

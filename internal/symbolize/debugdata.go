@@ -26,7 +26,8 @@ func openDebugData(_ *Symbolizer, img *loader.Image) *table {
 		return nil
 	}
 	// The packer leaves out what .dynsym has, but that was asked before.
-	return debugSymbols(loader.ParseDebugFile(elf), img)
+	f := loader.ParseDebugFile(elf)
+	return parseSymbols(f.Section(".symtab"), f.Section(".strtab"), true, linkEnd(img))
 }
 
 var errXZ = errors.New("not an xz stream that can be read")

@@ -25,7 +25,8 @@ func openKept(_ *Symbolizer, img *loader.Image) *table {
 	return t
 }
 
-// openSymtab takes the symbol table of a file that was not stripped. It is not
+// openSymtab takes the symbol table of a file that was not stripped, or of a
+// separate debug file: what a distribution's -dbg package holds. It is not
 // mapped, so only a file has it.
 func openSymtab(_ *Symbolizer, img *loader.Image) *table {
 	return parseSymbols(img.Section(".symtab"), img.Section(".strtab"), true, linkEnd(img))

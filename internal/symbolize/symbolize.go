@@ -21,23 +21,14 @@ type source struct {
 // kept comes first, and is final where the dump was cut with the image's file,
 // which may not be there now, or be another. Entries of the procedure linkage
 // table come before symbols because _init, which has no size and lies in front
-// of them, would reach over them. A separate debug file comes last because it is
-// the only one that costs a search in folders.
+// of them, would reach over them. A separate debug file is no source of its own:
+// the loader finds it, for unwind tables as well.
 var sources = []source{
 	{"kept", openKept},
 	{"plt", openPLT},
 	{"symtab", openSymtab},
 	{"dynsym", openDynsym},
 	{"gnu_debugdata", openDebugData},
-	{"debug_file", openDebugFile},
-}
-
-// Options change where names are looked for. The zero value looks into images
-// only.
-type Options struct {
-	// Find gives candidates for separate debug files: it is asked with the
-	// build id of the image and the name that its .gnu_debuglink has.
-	Find loader.Finder
 }
 
 // A Name is what a native address is called.
@@ -52,7 +43,6 @@ type Name struct {
 // concurrent use.
 type Symbolizer struct {
 	proc *loader.Process
-	opt  Options
 
 	mu     sync.Mutex
 	images map[*loader.Image]*symbols
@@ -77,12 +67,8 @@ type answer struct {
 }
 
 // New returns a symbolizer of p's native code.
-func New(p *loader.Process, opt *Options) *Symbolizer {
-	s := &Symbolizer{proc: p, images: map[*loader.Image]*symbols{}}
-	if opt != nil {
-		s.opt = *opt
-	}
-	return s
+func New(p *loader.Process) *Symbolizer {
+	return &Symbolizer{proc: p, images: map[*loader.Image]*symbols{}}
 }
 
 // Native returns the image that pc lies in, nil where it lies in none, and what

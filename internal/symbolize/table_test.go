@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -151,28 +150,6 @@ func debugFile() []byte {
 		map[string]uint32{".note.gnu.build-id": shtNote, ".symtab": shtSymtab}, map[string]string{".symtab": ".strtab"})
 }
 
-func TestDebugFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.debug")
-	if err := os.WriteFile(path, debugFile(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var p loader.Process
-	defer p.Close()
-	f := p.DebugFile(path, "deadbeef")
-	tab := parseSymbols(f.Section(".symtab"), f.Section(".strtab"), true, 0x2000)
-	if tab == nil {
-		t.Fatal("no symbols")
-	}
-	if e, ok := tab.find(0x1010); !ok || tab.name(e) != "hidden_helper" {
-		t.Errorf("hidden_helper not found")
-	}
-	for _, id := range []string{"deadbeee", ""} {
-		if f := p.DebugFile(path, id); f != nil {
-			t.Errorf("taken for %q", id)
-		}
-	}
-}
-
 func TestUnpackXZ(t *testing.T) {
 	want := bytes.Repeat(debugFile(), 300)
 	var packed bytes.Buffer
@@ -272,16 +249,4 @@ func FuzzUnpackXZ(f *testing.F) {
 	w.Close()
 	f.Add(packed.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) { unpackXZ(b) })
-}
-
-func TestDebugFolders(t *testing.T) {
-	d := DebugFolders{"/usr/lib/debug"}
-	got := d.Find(loader.ImageID{Name: "libc.so.debug", BuildID: "93ac61"}, "/lib/libc.so.debug")
-	want := []string{"/usr/lib/debug/.build-id/93/ac61.debug", "/usr/lib/debug/lib/libc.so.debug", "/lib/libc.so.debug", "/lib/.debug/libc.so.debug"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := d.Find(loader.ImageID{}, ""); len(got) != 0 {
-		t.Errorf("without an identity: %q", got)
-	}
 }

@@ -1,0 +1,194 @@
+package loader
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"hash/crc32"
+	"iter"
+	"path/filepath"
+)
+
+// A DebugFile is an ELF file of debugging information: it describes an image
+// and is not mapped in the process. Its methods work on nil, which has nothing.
+type DebugFile struct {
+	data []byte
+	secs []elfSection
+}
+
+// ParseDebugFile reads the section headers of the ELF file that data is, as
+// what .gnu_debugdata unpacks to; nil if it is none.
+func ParseDebugFile(data []byte) *DebugFile {
+	h, err := parseELFHeader(data)
+	if err != nil {
+		return nil
+	}
+	return &DebugFile{data, parseSections(data, h)}
+}
+
+// Section returns the bytes of a section, unpacked; nil if there is none.
+func (d *DebugFile) Section(name string) []byte {
+	if d == nil {
+		return nil
+	}
+	return namedSection(d.data, d.secs, name)
+}
+
+// buildID returns the build-id in hex. It is read from its section: the program
+// headers speak of bytes that were stripped.
+func (d *DebugFile) buildID() (id string) {
+	eachNote(d.Section(".note.gnu.build-id"), 0, func(n note) bool {
+		id = hex.EncodeToString(n.desc)
+		return false
+	})
+	return id
+}
+
+// A debugLink tells which file has an image's debugging information: that of
+// the image's build-id, or, for an image that has none, the one whose checksum
+// .gnu_debuglink gives. Debugging information of another build would give wrong
+// answers and no error.
+type debugLink struct {
+	name string // of the file, without folders
+	id   string // the image's build-id in hex, or ""
+	crc  uint32 // of the file's bytes, if has
+	has  bool   // there is a .gnu_debuglink
+}
+
+// link reads .gnu_debuglink: a name, zeros up to a multiple of 4, a CRC-32 (gdb
+// manual, "Debugging Information in Separate Files").
+func (s *source) link() debugLink {
+	l := debugLink{id: s.id.BuildID}
+	if s.open() != nil {
+		l.id = s.fileID()
+		b := namedSection(s.data, s.secs(), ".gnu_debuglink")
+		name := cString(b, 0)
+		if crc := within(b, (uint64(len(name))+4)&^3, 4); crc != nil && len(names(ImageID{Name: name}, "")) > 0 {
+			l.name, l.crc, l.has = name, binary.LittleEndian.Uint32(crc), true
+		}
+	}
+	if l.name == "" {
+		l.name = s.id.Name + ".debug"
+	}
+	return l
+}
+
+// fits reports whether the file that data is has the image's debugging information.
+func (l *debugLink) fits(d *DebugFile) bool {
+	switch {
+	case d == nil:
+		return false
+	case l.id != "":
+		return d.buildID() == l.id
+	}
+	return l.has && crc32.ChecksumIEEE(d.data) == l.crc
+}
+
+// debug looks for a separate file of debugging information, once. It serves
+// symbols and unwind tables alike.
+func (s *source) debug() *DebugFile {
+	s.debugOnce.Do(func() {
+		if s.find == nil {
+			return
+		}
+		l := s.link()
+		if l.id == "" && !l.has {
+			return
+		}
+		seen := map[string]bool{s.file: true}
+		for path := range s.debugFiles(&l) {
+			if seen[path] {
+				continue
+			}
+			seen[path] = true
+			c, ok := mapCandidate(path)
+			if !ok {
+				continue
+			}
+			if d := ParseDebugFile(c.data); l.fits(d) {
+				s.p.onClose(c.unmap)
+				s.debugInfo = d
+				return
+			}
+			c.unmap()
+		}
+	})
+	return s.debugInfo
+}
+
+// debugFiles yields the files that may be it: those that the finder knows, and
+// those beside the image's file.
+func (s *source) debugFiles(l *debugLink) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for path := range eachDebug(s.find, ImageID{Name: l.name, BuildID: l.id}, s.path) {
+			if !yield(path) {
+				return
+			}
+		}
+		if s.file != "" {
+			for _, path := range besides(s.file, l.name) {
+				if !yield(path) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A debugFinder is a Finder that knows where debug files lie by where the image
+// lay. Others are asked as for an image without a path.
+type debugFinder interface {
+	eachDebug(id ImageID, image string) iter.Seq[string]
+}
+
+// eachDebug yields the candidates that f has for the debug file of the name and
+// build-id that id tells, of the image that the dump has at a path.
+func eachDebug(f Finder, id ImageID, image string) iter.Seq[string] {
+	if d, ok := f.(debugFinder); ok {
+		return d.eachDebug(id, image)
+	}
+	return each(f, id, "")
+}
+
+func (f finders) eachDebug(id ImageID, image string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, g := range f {
+			for p := range eachDebug(g, id, image) {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// debugFolder is where distributions put separate debug files.
+const debugFolder = "/usr/lib/debug"
+
+// eachDebug follows the rules of gdb (manual, "Debugging Information in
+// Separate Files"): by build-id in the folder of debug files, then by name
+// beside the image, in .debug beside it, and at its path in that folder.
+func (f pathFinder) eachDebug(id ImageID, image string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		at := f.Find(id, "")
+		if filepath.IsAbs(image) {
+			at = append(at, besides(image, id.Name)...)
+			at = append(at, filepath.Join(debugFolder, filepath.Dir(image), id.Name))
+		}
+		for _, p := range at {
+			if len(existing(p)) > 0 && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// besides returns where a debug file lies beside an image.
+func besides(image, name string) []string {
+	dir := filepath.Dir(image)
+	return []string{filepath.Join(dir, name), filepath.Join(dir, ".debug", name)}
+}
+
+// fileID returns the build-id of the file itself.
+func (s *source) fileID() string {
+	return buildID(s.progs, func(off, n uint64) []byte { return within(s.data, off, n) }, true)
+}
