@@ -62,6 +62,8 @@ type Scope struct {
 	TypeArgs     []Type // what stands for the parameters of the type, instead
 	// Handle names the type that a pointer of the runtime stands for.
 	Handle func(p arch.Addr) (Type, error)
+
+	readyToRun bool // element types that only ReadyToRun images have are allowed
 }
 
 // A MethodSig is a method's signature (II.23.2.1, II.23.2.2).
@@ -95,6 +97,7 @@ type decoder struct {
 	nodes int
 	err   error // the first
 	ended bool
+	alien bool // tokens are those of a module that is not at hand
 }
 
 // note records that a name could not be read; the signature goes on.
@@ -217,6 +220,21 @@ func (d *decoder) typ(depth int) Type {
 	if n := SimpleName(e); n != "" {
 		return Type{Name: n}
 	}
+	if d.scope.readyToRun {
+		switch e {
+		case elemZapCanon:
+			return Type{Name: "System.__Canon"}
+		case elemZapNativeValue:
+			return d.typ(depth + 1)
+		case elemZapModule:
+			d.number()
+			was := d.alien
+			d.alien = true
+			t := d.typ(depth + 1)
+			d.alien = was
+			return t
+		}
+	}
 	d.fail(fmt.Errorf("a signature has an unknown element type %#x", e))
 	return unknown
 }
@@ -247,7 +265,7 @@ func (d *decoder) array(depth int) Type {
 // token names the type of a TypeDefOrRefOrSpecEncoded (II.23.2.8).
 func (d *decoder) token(v uint32, depth int) Type {
 	t, rid := decode(typeDefOrRef, v)
-	if d.ended {
+	if d.ended || d.alien {
 		return unknown
 	}
 	if t == TypeSpec {

@@ -18,8 +18,12 @@ type Code struct {
 	Base    arch.Addr // what RVAs in unwind information are relative to
 	Unwind  uint32    // RVA of the unwind information
 	Header  arch.Addr // JIT: the RealCodeHeader; ReadyToRun: the ReadyToRunInfo
-	Row     uint32    // ReadyToRun: its MethodDef row where Complete had to look for it, else 0
 	Index   uint32    // ReadyToRun: index of the method's (not the funclet's) RUNTIME_FUNCTION
+	// Row is the MethodDef row of ReadyToRun code that Complete found in the
+	// image's tables of entry points, else 0. Instance is then the signature
+	// of the instantiation, and 0 for a method that is not generic.
+	Row      uint32
+	Instance arch.Addr
 }
 
 // Managed reports whether c is code that the runtime itself counts as managed

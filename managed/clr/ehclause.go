@@ -13,9 +13,9 @@ const (
 // Clauses of ReadyToRun code (docs/design/coreclr/botr/readytorun-format.md,
 // READYTORUN_SECTION_EXCEPTION_INFO; CORCOMPILE_EXCEPTION_CLAUSE).
 const (
-	r2rClauseSize   = 24
-	r2rClauseFilter = 20
-	r2rClauses      = 104 // the section's type
+	r2rClauseSize    = 24
+	r2rClauseHandler = 12
+	r2rClauseFilter  = 20
 )
 
 const clauseFilter = 1 // COR_ILEXCEPTION_CLAUSE_FILTER
@@ -58,21 +58,32 @@ func (p *Replay) Filter(c *Code) (is, known bool) {
 	return false, true
 }
 
-// r2rFilter looks off up in the image's table of exception clauses: pairs of a
-// method's RVA and that of its clauses, which end where the next one's begin.
+// r2rFilter looks off up in the clauses of c's method.
 func (p *Replay) r2rFilter(c *Code, off uint32) (is, known bool) {
-	r := p.r
-	table, size, ok := p.r2rSection(c.Header, c.Base)
+	known = p.r.imageClauses(c, func(flags, _, filter uint32) bool {
+		is = flags&clauseFilter != 0 && filter == off
+		return !is
+	})
+	return is, known
+}
+
+// imageClauses yields the exception clauses of c's method from the table of its
+// image until yield returns false: pairs of a method's RVA and that of its
+// clauses, which end where the next one's begin. handler and filter are from the
+// start of the method's code. It reports false if the dump lacks one of them.
+func (r *Runtime) imageClauses(c *Code, yield func(flags, handler, filter uint32) bool) bool {
+	section, ok := r.wholeSection(c, r2rClauses)
 	if !ok {
-		return false, false
+		return false
 	}
+	table, pairs := c.Base+arch.Addr(section.rva), int(section.size/8)
 	start := uint32(c.Start - c.Base)
-	lo, hi := 0, int(size/8)
+	lo, hi := 0, pairs
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
 		b := r.linked(table+arch.Addr(8*m), 4)
 		if b == nil {
-			return false, false
+			return false
 		}
 		if le32(b) < start {
 			lo = m + 1
@@ -82,50 +93,21 @@ func (p *Replay) r2rFilter(c *Code, off uint32) (is, known bool) {
 	}
 	// The last pair is a sentinel that only ends the one before it.
 	b := r.linked(table+arch.Addr(8*lo), 16)
-	if lo >= int(size/8)-1 || b == nil || le32(b) != start {
-		return false, false
+	if lo >= pairs-1 || b == nil || le32(b) != start {
+		return false
 	}
 	from, to := le32(b[4:]), le32(b[12:])
 	if to < from || to-from > maxClauses*r2rClauseSize {
-		return false, false
+		return false
 	}
 	for rva := from; rva+r2rClauseSize <= to; rva += r2rClauseSize {
 		b := r.linked(c.Base+arch.Addr(rva), r2rClauseSize)
 		if b == nil {
-			return false, false
+			return false
 		}
-		if le32(b)&clauseFilter != 0 && le32(b[r2rClauseFilter:]) == off {
-			return true, true
-		}
-	}
-	return false, true
-}
-
-// r2rSection finds the table of exception clauses of the image whose
-// ReadyToRunInfo is info.
-func (p *Replay) r2rSection(info, base arch.Addr) (table arch.Addr, size uint32, ok bool) {
-	r := p.r
-	// In a composite image the table belongs to the whole.
-	if v, ok := r.word(field(info, r.codeLayout.R2RComposite)); ok && v != 0 {
-		info = arch.Addr(v)
-	}
-	v, ok := r.word(field(info, r.codeLayout.R2RHeader))
-	if !ok {
-		return 0, 0, false
-	}
-	head := arch.Addr(v)
-	b := r.linked(head, r2rSections)
-	if b == nil || le32(b) != r2rSignature {
-		return 0, 0, false
-	}
-	for i := range arch.Addr(min(le32(b[r2rCount:]), maxR2RSection)) {
-		b := r.linked(head+r2rSections+i*r2rSectionLen, r2rSectionLen)
-		if b == nil {
-			return 0, 0, false
-		}
-		if le32(b) == r2rClauses {
-			return base + arch.Addr(le32(b[4:])), le32(b[8:]), true
+		if !yield(le32(b), le32(b[r2rClauseHandler:]), le32(b[r2rClauseFilter:])) {
+			break
 		}
 	}
-	return 0, 0, false
+	return true
 }

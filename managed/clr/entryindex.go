@@ -11,8 +11,8 @@ import (
 // it: createdump writes what its own walk has touched, and that loses threads.
 // The method of JIT-compiled code without its header is that whose precode
 // leads to it. ReadyToRun code whose entry the dump's map of entry points lacks
-// is in the image's own table of them: Row, and Method if the module's map of
-// methods has it.
+// is in one of the image's own tables of them: Row or Instance, and Method if
+// the module's map of methods has it.
 func (r *Runtime) Complete(c *Code) {
 	switch {
 	case c.Method != 0:
@@ -23,103 +23,221 @@ func (r *Runtime) Complete(c *Code) {
 	}
 }
 
-// DescribeCode is Describe for the method of c, which it names by its row where
-// its MethodDesc is not known.
+// DescribeCode is Describe for the method of c, which it names by its image's
+// table of entry points where its MethodDesc is not known.
 func (r *Runtime) DescribeCode(c *Code) (Method, error) {
 	if c.Method != 0 || c.Row == 0 {
 		return r.Describe(c.Method)
 	}
 	d := describer{r: r}
 	d.m.Token = uint32(ecma.MethodDef)<<tokenRowBits | c.Row
-	if mod, ok := r.word(c.Header); ok { // a ReadyToRunInfo begins with its Module
-		d.named(r.module(arch.Addr(mod)), 0, c.Row)
+	at, ok := r.word(c.Header) // a ReadyToRunInfo begins with its Module
+	if !ok {
+		d.fail(missing("the module of its image", c.Header))
+		return d.m, d.err
 	}
+	mod := r.module(arch.Addr(at))
+	if c.Instance != 0 && mod.err == nil {
+		in, err := mod.meta.Instance(r.some(c.Instance, maxInstance))
+		d.fail(err)
+		d.m.TypeArgs, d.m.MethodArgs = csharp(in.TypeArgs), csharp(in.MethodArgs)
+	}
+	d.named(mod, 0, c.Row)
 	return d.m, d.err
 }
 
-// An entryIndex has, by ReadyToRunInfo, the inverse of the image's table of
-// entry points: the MethodDef row of the RUNTIME_FUNCTION that its code begins
-// with. Code of generic instantiations is in another table.
+// An entryIndex has, by ReadyToRunInfo, the inverse of the image's tables of
+// entry points.
 type entryIndex struct {
-	mu   sync.Mutex
-	rows map[arch.Addr]map[uint32]uint32
+	mu     sync.Mutex
+	images map[arch.Addr]map[uint32]entry
+}
+
+// An entry says what code begins with a RUNTIME_FUNCTION: that of a MethodDef
+// row, or of an instantiation of one, whose signature lies in a bucket of the
+// other table. It is empty where two claim the same.
+type entry struct {
+	row       uint32
+	signature arch.Addr
+	bucket    uint32
 }
 
 // completeR2R finds the method that c's RUNTIME_FUNCTION belongs to: the nearest
-// at or before it that is an entry point.
+// at or before it that is an entry point. What is no entry point itself must be
+// one of the handlers that the exception clauses of that method name; without
+// that the tables may just not have the method, or lack the bytes that do.
 func (r *Runtime) completeR2R(c *Code) {
 	l := &r.codeLayout
 	funcs, ok1 := r.word(field(c.Header, l.R2RFuncs))
 	count, ok2 := r.u32(field(c.Header, l.R2RNumFuncs))
-	composite, ok3 := r.word(field(c.Header, l.R2RComposite))
+	whole, ok3 := r.word(field(c.Header, l.R2RComposite))
 	header, ok4 := r.word(field(c.Header, l.R2RHeader))
-	// A composite image has a table of entry points for each component.
-	if !ok1 || !ok2 || !ok3 || !ok4 || arch.Addr(composite) != c.Header {
+	mod, ok5 := r.word(c.Header) // a ReadyToRunInfo begins with its Module
+	// A composite image has a table for each of its components, and no list
+	// of those that leads to their Modules.
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || arch.Addr(whole) != c.Header {
 		return
 	}
-	section, _, ok := r.r2rSection(arch.Addr(header), r2rEntryPoints)
 	at, missing := r.searchFunctions(arch.Addr(funcs), count, uint32(c.Body.Lo-c.Base))
-	if !ok || missing != 0 || at < 0 {
+	if missing != 0 || at < 0 {
 		return
 	}
-	table := c.Base + arch.Addr(section)
-	rows := r.entryRows(c.Header, table)
-	for i, n := uint32(at), 0; n < maxFunclets; i, n = i-1, n+1 {
-		if rid, ok := rows[i]; ok {
-			f, missing := r.function(arch.Addr(funcs), i)
-			if missing != 0 {
-				return
-			}
-			c.Row, c.Index, c.Start, c.Funclet = rid, i, c.Base+arch.Addr(f.Begin), n > 0
-			// What the index was made of was not noted as read; this is
-			// the part of it that counts.
-			r.entryFunction(table, rid)
-			if mod, ok := r.word(c.Header); ok {
-				c.Method = r.methodDef(arch.Addr(mod), rid)
-			}
-			return
-		}
-		if i == 0 {
-			return
-		}
+	i := uint32(at)
+	if hot, missing := r.hotIndex(c.Header, i); missing != 0 || hot != i {
+		return
 	}
+	t := r.entryTables(arch.Addr(header), c.Base)
+	entries := r.entryPoints(c.Header, t)
+	e, ok := entries[i]
+	for n := 0; !ok && i > 0 && n < maxFunclets; n++ {
+		i--
+		e, ok = entries[i]
+	}
+	f, missing := r.function(arch.Addr(funcs), i)
+	if e.row == 0 || missing != 0 {
+		return
+	}
+	m := *c
+	m.Index, m.Start, m.Funclet = i, c.Base+arch.Addr(f.Begin), i != uint32(at)
+	if m.Funclet && !r.handles(&m) {
+		return
+	}
+	*c = m
+	c.Row, c.Instance = e.row, e.signature
+	// What the index was made of was not noted as read; this is the part of
+	// it that counts.
+	if e.signature == 0 {
+		r.entryFunction(t.rows, e.row)
+		c.Method = r.methodDef(arch.Addr(mod), e.row)
+		return
+	}
+	t.instances.bucket(e.bucket, func(at arch.Addr) bool { return at != e.signature })
+	r.some(e.signature, maxInstance)
+}
+
+// handles reports whether c's funclet is a handler of an exception clause of
+// its method.
+func (r *Runtime) handles(c *Code) (is bool) {
+	off := uint32(c.Body.Lo - c.Start)
+	r.imageClauses(c, func(flags, handler, filter uint32) bool {
+		is = handler == off || flags&clauseFilter != 0 && filter == off
+		return !is
+	})
+	return is
 }
 
 // entryFunction returns the index of the RUNTIME_FUNCTION that the code of
-// MethodDef row rid begins with: the element behind one bit, or two where
-// fixups go with it.
+// MethodDef row rid begins with.
 func (r *Runtime) entryFunction(table arch.Addr, rid uint32) (i uint32, ok bool) {
 	elem, ok := nativeArray{r: r, at: table}.find(rid - 1)
 	if !ok {
 		return 0, false
 	}
-	v, _, ok := r.nativeNumber(elem)
+	return r.functionIndex(elem)
+}
+
+// functionIndex reads the index of a RUNTIME_FUNCTION in a table of entry
+// points: behind one bit, or two where fixups go with it.
+func (r *Runtime) functionIndex(a arch.Addr) (i uint32, ok bool) {
+	v, _, ok := r.nativeNumber(a)
 	return v >> (1 + v&1), ok
 }
 
-// entryRows returns the inverse of the table of entry points of info.
-func (r *Runtime) entryRows(info, table arch.Addr) map[uint32]uint32 {
+// entryMethod returns the MethodDesc that has the code which an image was
+// given for MethodDef row rid; 0 if there is none, or if that code was never
+// asked for.
+func (r *Runtime) entryMethod(s rangeSection, rid uint32) arch.Addr {
+	l := &r.codeLayout
+	info, ok1 := r.word(field(s.r2r, l.ModuleR2R))
+	header, ok2 := r.word(field(arch.Addr(info), l.R2RHeader))
+	funcs, ok3 := r.word(field(arch.Addr(info), l.R2RFuncs))
+	count, ok4 := r.u32(field(arch.Addr(info), l.R2RNumFuncs))
+	composite, ok5 := r.word(field(arch.Addr(info), l.R2RComposite))
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+		return 0
+	}
+	section, ok := r.imageSection(arch.Addr(header), r2rEntryPoints)
+	if !ok {
+		return 0
+	}
+	i, ok := r.entryFunction(s.span.Lo+arch.Addr(section.rva), rid)
+	if !ok || i >= count {
+		return 0
+	}
+	f, missing := r.function(arch.Addr(funcs), i)
+	if missing != 0 {
+		return 0
+	}
+	md, _ := r.hashLookup(field(arch.Addr(composite), l.R2REntries), uint64(s.span.Lo)+uint64(f.Begin))
+	return arch.Addr(md)
+}
+
+// entryTables are where an image has its entry points; an address of 0 is a
+// table that it has not, or that cannot be found.
+type entryTables struct {
+	rows      arch.Addr // a nativeArray
+	instances nativeTable
+}
+
+func (r *Runtime) entryTables(header, base arch.Addr) (t entryTables) {
+	if s, ok := r.imageSection(header, r2rEntryPoints); ok {
+		t.rows = base + arch.Addr(s.rva)
+	}
+	if s, ok := r.imageSection(header, r2rInstances); ok {
+		t.instances = nativeTable{r: r, at: base + arch.Addr(s.rva), size: s.size}
+	}
+	return t
+}
+
+// entryPoints returns the inverse of the tables of entry points of info.
+func (r *Runtime) entryPoints(info arch.Addr, t entryTables) map[uint32]entry {
 	x := &r.entries
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if rows, ok := x.rows[info]; ok {
-		return rows
+	if m, ok := x.images[info]; ok {
+		return m
 	}
-	if x.rows == nil {
-		x.rows = map[arch.Addr]map[uint32]uint32{}
+	if x.images == nil {
+		x.images = map[arch.Addr]map[uint32]entry{}
 	}
-	rows := map[uint32]uint32{}
-	x.rows[info] = rows
-	// The whole table is read for one answer: a reader that notes nothing.
+	m := map[uint32]entry{}
+	x.images[info] = m
+	add := func(i uint32, e entry) {
+		if _, ok := m[i]; ok {
+			e = entry{}
+		}
+		m[i] = e
+	}
+	// Whole tables are read for one answer: a reader that notes nothing.
 	quiet := &Runtime{proc: r.proc, mem: r.mem.Untracked()}
-	head, _, ok := quiet.nativeNumber(table)
-	if !ok {
-		return rows
-	}
-	for rid := uint32(1); rid <= min(head>>2, maxRows); rid++ {
-		if i, ok := quiet.entryFunction(table, rid); ok {
-			rows[i] = rid
+	if head, _, ok := quiet.nativeNumber(t.rows); ok && t.rows != 0 {
+		for rid := uint32(1); rid <= min(head>>2, maxRows); rid++ {
+			if i, ok := quiet.entryFunction(t.rows, rid); ok {
+				add(i, entry{row: rid})
+			}
 		}
 	}
-	return rows
+	if t.instances.r = quiet; t.instances.at != 0 {
+		t.instances.entries(func(bucket uint32, at arch.Addr) {
+			row, size, ok := ecma.InstanceSize(quiet.some(at, maxInstance))
+			if i, ok2 := quiet.functionIndex(at + arch.Addr(size)); ok && ok2 {
+				add(i, entry{row, at, bucket})
+			}
+		})
+	}
+	return m
+}
+
+// maxInstance bounds the signature of an instantiation, in bytes. Those of the
+// framework have fewer than a hundred.
+const maxInstance = 1 << 10
+
+// some returns n bytes at a, or those up to the end of a's page where the next
+// is missing.
+func (r *Runtime) some(a arch.Addr, n int) []byte {
+	b := r.linked(a, n)
+	if rest := int(pageSize - a%pageSize); b == nil && rest < n {
+		b = r.linked(a, rest)
+	}
+	return b
 }

@@ -76,3 +76,24 @@ func FuzzBounds(f *testing.F) {
 		}
 	})
 }
+
+// FuzzNativeTable reads bytes as a hash table of the native format: it must end
+// soon, whatever number of buckets it claims.
+func FuzzNativeTable(f *testing.F) {
+	f.Add([]byte{1 << 2, 3, 5, 7, 0x11, 4 << 1, 0x22, 4 << 1, 0x33, 0x44}, uint32(10))
+	f.Add([]byte{maxBuckets<<2 | 2, 0, 0, 0, 0, 255, 255, 255, 255}, ^uint32(0))
+	f.Fuzz(func(t *testing.T, b []byte, size uint32) {
+		m := fakeMemory{}
+		m.bytes(0x1000, b)
+		n := 0
+		p := m.core(t)
+		nativeTable{r: &Runtime{proc: p, mem: p.Memory}, at: 0x1000, size: size}.entries(func(bucket uint32, _ arch.Addr) {
+			if n++; bucket >= 1<<maxBuckets {
+				t.Errorf("bucket %d", bucket)
+			}
+		})
+		if n > maxEntries {
+			t.Errorf("%d entries in %d bytes", n, len(b))
+		}
+	})
+}

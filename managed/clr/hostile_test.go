@@ -21,11 +21,11 @@ func TestHostileOffsets(t *testing.T) {
 	m.put(0x1000+r2rSections, r2rDebugInfo, 4)
 	m.put(0x1000+r2rSections+4, 0x77, 8)
 	r := fakeRuntime(t, m.core(t))
-	if rva, _, ok := r.r2rSection(0x1000, r2rDebugInfo); !ok || rva != 0x77 {
-		t.Fatalf("the section lies at %#x, %v", rva, ok)
+	if s, ok := r.imageSection(0x1000, r2rDebugInfo); !ok || s.rva != 0x77 {
+		t.Fatalf("the section lies at %#x, %v", s.rva, ok)
 	}
 	r.names.R2RMajor = 4000
-	if _, _, ok := r.r2rSection(0x1000, r2rDebugInfo); ok {
+	if _, ok := r.imageSection(0x1000, r2rDebugInfo); ok {
 		t.Error("a version that is not there was read")
 	}
 }

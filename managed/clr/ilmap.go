@@ -11,8 +11,12 @@ import (
 // without a map (stubs), in prologues, and where the map's bytes are missing
 // or not of the form that this runtime writes.
 func (r *Runtime) ILOffset(c Code, pc arch.PC) (off uint32, ok bool) {
-	b, form, ok := r.bounds(c)
-	if !ok || pc.Lookup() < c.Start {
+	// Without the method's start, nothing is known of where in it pc lies.
+	if c.Start == 0 || pc.Lookup() < c.Start {
+		return 0, false
+	}
+	b, form, ok := r.bounds(&c)
+	if !ok {
 		return 0, false
 	}
 	native := uint64(pc.Lookup() - c.Start)
@@ -70,7 +74,7 @@ func (r *Runtime) jitForms() (outerForm, boundsForm) {
 const maxBounds = 1 << 20
 
 // bounds returns the bytes of the map of c's method.
-func (r *Runtime) bounds(c Code) (b []byte, form boundsForm, ok bool) {
+func (r *Runtime) bounds(c *Code) (b []byte, form boundsForm, ok bool) {
 	var at arch.Addr
 	var n uint32
 	switch c.Kind {

@@ -3,6 +3,7 @@ package clr
 import (
 	"encoding/binary"
 	"math/rand"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -220,5 +221,26 @@ func TestNativeArray(t *testing.T) {
 		if v, next, ok := fakeRuntime(t, m.core(t)).nativeNumber(at); v != want || int(next-at) != len(number) || !ok {
 			t.Errorf("%x reads as %#x, %d bytes; want %#x", number, v, next-at, want)
 		}
+	}
+}
+
+// TestNativeTable reads a table of two buckets, of two entries and of one.
+func TestNativeTable(t *testing.T) {
+	const at = 0x7000_0000
+	data := []byte{
+		1 << 2,  // two buckets, offsets of one byte
+		3, 7, 9, // where they begin and end, from here
+		0x10, 6 << 1, // of the hash; the entry is 6 bytes from here
+		0x20, 5 << 1,
+		0x15, 0xf7 << 1 & 0xff, // nine bytes back: a signed number
+		0xaa, 0xbb,
+	}
+	m := fakeMemory{}
+	m.bytes(at, data)
+	table := nativeTable{r: fakeRuntime(t, m.core(t)), at: at, size: uint32(len(data))}
+	var got [][2]uint64
+	table.entries(func(bucket uint32, a arch.Addr) { got = append(got, [2]uint64{uint64(bucket), uint64(a - at)}) })
+	if want := [][2]uint64{{0, 11}, {0, 12}, {1, 0}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("entries %v, want %v", got, want)
 	}
 }

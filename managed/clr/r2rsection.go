@@ -1,0 +1,67 @@
+package clr
+
+import (
+	"encoding/binary"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// The header of a ReadyToRun image and of its sections
+// (docs/design/coreclr/botr/readytorun-format.md).
+const (
+	r2rSignature   = 0x00525452 // "RTR"
+	r2rCount       = 12         // number of sections
+	r2rSections    = 16
+	r2rSectionLen  = 12 // type, RVA, size
+	r2rEntryPoints = 103
+	r2rClauses     = 104
+	r2rDebugInfo   = 105
+	r2rInstances   = 109
+	maxR2RSection  = 256
+)
+
+// An r2rSection is where a section of a ReadyToRun image lies.
+type r2rSection struct {
+	rva, size uint32
+	major     uint16 // version of the image
+}
+
+// imageSection finds a section by the header that lists it.
+func (r *Runtime) imageSection(header arch.Addr, kind uint32) (s r2rSection, ok bool) {
+	b := r.linked(header, r2rSections)
+	// Where the version lies a descriptor may say, so it may lie anywhere.
+	v := r.linked(field(header, r.names.R2RMajor), 2)
+	if b == nil || v == nil || le32(b) != r2rSignature {
+		return s, false
+	}
+	s.major = binary.LittleEndian.Uint16(v)
+	for i := range arch.Addr(min(le32(b[r2rCount:]), maxR2RSection)) {
+		b := r.linked(header+r2rSections+i*r2rSectionLen, r2rSectionLen)
+		if b == nil {
+			return s, false
+		}
+		if le32(b) == kind {
+			s.rva, s.size = le32(b[4:]), le32(b[8:])
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// wholeSection finds a section of the image that holds c: in a composite image
+// the one of the whole, not of c's component.
+func (r *Runtime) wholeSection(c *Code, kind uint32) (s r2rSection, ok bool) {
+	l := &r.codeLayout
+	info, ok := r.word(field(c.Header, l.R2RComposite))
+	if !ok {
+		return s, false
+	}
+	if info == 0 {
+		info = uint64(c.Header)
+	}
+	header, ok := r.word(field(arch.Addr(info), l.R2RHeader))
+	if !ok {
+		return s, false
+	}
+	return r.imageSection(arch.Addr(header), kind)
+}
