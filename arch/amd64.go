@@ -78,6 +78,7 @@ var AMD64 = &Arch{
 	Leave:     amd64Leave,
 	Prologue:  amd64FromPrologue,
 	AfterCall: amd64AfterCall,
+	CallTo:    amd64CallTo,
 	Strip:     func(a Addr) Addr { return a },
 	PE:        PECodes{Entry: 12, Function: amd64PEFunction, Rule: amd64PERule},
 }

@@ -68,6 +68,11 @@ type Arch struct {
 	// AfterCall reports whether the instruction that ends right before a can
 	// be a call.
 	AfterCall func(mem Memory, a Addr) bool
+	// CallTo reports whether the instruction that ends right before ret calls to:
+	// directly, through a register or a pointer in memory, or by way of code that
+	// jumps on there, when nothing has run since and r are the registers. It reports
+	// false where it cannot tell.
+	CallTo func(mem Memory, r *Regs, ret, to Addr) bool
 	// Strip removes pointer authentication from a code address.
 	Strip func(a Addr) Addr
 	// PE reads this CPU's PE unwind codes.

@@ -45,12 +45,15 @@ var ARM64 = &Arch{
 		Saved: [MaxSaved]Slot{{Reg: arm64PC, Off: -8}, {Reg: arm64FP, Off: -16}}},
 	Leave:     arm64Leave,
 	AfterCall: arm64AfterCall,
-	// Linux gives a program addresses of 48 bits unless it asks for more by
-	// mmap's hint (Documentation/arch/arm64/memory.rst); what lies above is authentication,
-	// or the tag that the CPU ignores.
-	Strip: func(a Addr) Addr { return a & (1<<48 - 1) },
-	PE:    PECodes{Entry: 8, Function: arm64PEFunction, Rule: arm64PERule},
+	CallTo:    arm64CallTo,
+	Strip:     arm64Strip,
+	PE:        PECodes{Entry: 8, Function: arm64PEFunction, Rule: arm64PERule},
 }
+
+// arm64Strip: Linux gives a program addresses of 48 bits unless it asks for more
+// by mmap's hint (Documentation/arch/arm64/memory.rst); what lies above is
+// authentication, or the tag that the CPU ignores.
+func arm64Strip(a Addr) Addr { return a & (1<<48 - 1) }
 
 // arm64Fields lays out x0 to x30, sp and pc, 8 bytes each, from off on.
 func arm64Fields(off int) []Field {

@@ -22,6 +22,21 @@ func arm64IsCall(w uint32) bool {
 	return w>>26 == 0x25 || w&0xfffffc1f == 0xd63f0000 || w&0xfefff800 == 0xd63f0800
 }
 
+// arm64CallTo works out where bl, blr and blraa and their kin go. One that calls
+// through LR has overwritten what it went by.
+func arm64CallTo(mem Memory, r *Regs, ret, to Addr) bool {
+	w, ok := arm64Word(mem, ret-4)
+	if !ok || !arm64IsCall(w) {
+		return false
+	}
+	if w>>26 == 0x25 {
+		return ret-4+Addr(int64(int32(w<<6)>>6)*4) == to
+	}
+	reg := Reg(w >> 5 & 31)
+	v, ok := r.Get(reg)
+	return ok && reg < arm64LR && (Addr(v) == to || arm64Strip(Addr(v)) == arm64Strip(to))
+}
+
 // arm64Branch tells conditional branches (b.cond, cbz, tbz and their kin), and
 // by how much they jump.
 func arm64Branch(w uint32) (by int64, ok bool) {

@@ -72,7 +72,8 @@ type kind struct {
 type when uint8
 
 const (
-	inImage   when = iota // for code of an image; opened once an image
+	first     when = iota // before all others but Options.Sources
+	inImage               // for code of an image; opened once an image
 	uncovered             // for code that no table covers, in images and elsewhere
 	guessing              // after all others, and only if Options.Guess
 )
@@ -81,12 +82,12 @@ const (
 // knows the code comes before what guesses. A new one is a file of its own, a
 // By, and a word here.
 var kinds = []kind{
+	{ByPrologue, first, openNowhere},
 	{ByEhFrame, inImage, openEhFrame},
 	{ByDebugFrame, inImage, openDebugFrame},
 	{ByPdata, inImage, openPdata},
 	{ByPrologue, uncovered, openSignalReturn},
 	{ByPrologue, uncovered, openPrologue},
-	{ByPrologue, uncovered, openNullCall},
 	{ByFramePointer, guessing, openFramePointer},
 }
 

@@ -130,27 +130,6 @@ func TestHijack(t *testing.T) {
 	}
 }
 
-// A call through a null pointer, on every CPU: the caller is where the call
-// left the return address.
-func TestNullCall(t *testing.T) {
-	for _, a := range arch.All() {
-		m, r := scene(a, synthBase+0x118, 5, 6, 0)
-		call := m.View(synthBase+0x110, 8)
-		copy(call, "\xe8\x00\x00\x00\x00\xff\xff\xd0") // for x86-64: call rax at +0x116
-		if a.LR != arch.NoReg {
-			binary.LittleEndian.PutUint32(call[4:], 0xd63f0000) // blr x0 at +0x114
-		}
-		r.Set(a.PC, 0)
-		if a.LR != arch.NoReg {
-			r.Set(a.LR, synthBase+0x118)
-		}
-		fs, stop := m.unwinder(nil).NewWalker().Walk(nil, r)
-		if len(fs) < 2 || fs[1].PC.Addr != synthBase+0x118 || fs[1].PC.Exact || fs[1].By != ByPrologue {
-			t.Errorf("%s: %v, %+v", a.Name, fs, stop)
-		}
-	}
-}
-
 // A handler on an alternate stack above or below the one it interrupted: the
 // caller's pc is exact, all its registers are known. The trampoline is looked
 // up at its first byte when the byte before has no information, or another's.

@@ -20,6 +20,10 @@ type Options struct {
 	// Sources are asked before the unwinder's own, in order: they know code
 	// that no image describes.
 	Sources []Known
+	// Executable reports whether code at an address can run, if that is known.
+	// Where none can, a thread stands because it called there, and is left by the
+	// return address of the call. Nil: only the lowest addresses are known.
+	Executable func(arch.Addr) (exec, known bool)
 	// Guess asks the frame pointer when nothing else knows the code, or what
 	// does is missing or broken; the frame so found says ByFramePointer. Without
 	// it such a walk ends with NoRule, and the caller of the walk decides.
@@ -37,10 +41,13 @@ type Unwinder struct {
 	mem    Memory
 	saved  arch.RegSet
 	max    int
-	given  []Known // Options.Sources
+	given  []Known // Options.Sources, and kinds that are asked first
 	images []image // by address
-	rest   []Known // kinds that are asked for code that no table covers
-	guess  []Known // kinds that guess; empty without Options.Guess
+
+	executable func(arch.Addr) (exec, known bool)
+
+	rest  []Known // kinds that are asked for code that no table covers
+	guess []Known // kinds that guess; empty without Options.Guess
 }
 
 // An image is an Image and its sources, which are opened when code in it is
@@ -58,9 +65,13 @@ func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder {
 	if opt == nil {
 		opt = &Options{}
 	}
-	u := &Unwinder{arch: a, mem: mem, given: opt.Sources,
-		saved: cmp.Or(opt.CalleeSaved, a.CalleeSaved),
-		max:   cmp.Or(opt.MaxFrames, 1_000_000)}
+	u := &Unwinder{arch: a, mem: mem, given: slices.Clip(opt.Sources),
+		saved:      cmp.Or(opt.CalleeSaved, a.CalleeSaved),
+		max:        cmp.Or(opt.MaxFrames, 1_000_000),
+		executable: opt.Executable}
+	if u.executable == nil {
+		u.executable = lowOnly
+	}
 	u.images = make([]image, len(images))
 	images = slices.Clone(images)
 	slices.SortStableFunc(images, func(x, y Image) int { return cmp.Compare(x.Span().Lo, y.Span().Lo) })
@@ -69,6 +80,8 @@ func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder {
 	}
 	for _, k := range kinds {
 		switch {
+		case k.when == first:
+			u.given = append(u.given, Known{k.by, k.open(u, nil)})
 		case k.when == uncovered:
 			u.rest = append(u.rest, Known{k.by, k.open(u, nil)})
 		case k.when == guessing && opt.Guess:

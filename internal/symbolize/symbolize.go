@@ -79,6 +79,13 @@ func (s *Symbolizer) Native(pc arch.PC) (*loader.Image, Name) {
 	if img == nil {
 		return nil, Name{}
 	}
+	if pc.Exact {
+		// Who called a pointer to data stands in no function, and what lies
+		// behind a symbol without a size is not its function's.
+		if exec, known := s.proc.Memory.Untracked().Executable(at); known && !exec {
+			return img, Name{}
+		}
+	}
 	link := arch.LinkAddr(uint64(at) - img.Bias())
 	y := s.of(img)
 	a := y.answer(s, img, link)

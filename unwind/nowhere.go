@@ -1,0 +1,85 @@
+package unwind
+
+import "github.com/seamwalk/seam/arch"
+
+// lowest is the lowest address that Linux and Windows let a program map by
+// default (vm.mmap_min_addr; 64 KiB on both).
+const lowest arch.Addr = 1 << 16
+
+// nowhere leaves a pc where no code can run: a call through a null pointer, into
+// a library that was closed, into the heap, went there. Nothing has run since, so
+// the call's return address is where every call leaves it, and the registers are
+// those that the call had. The rule is for once: it is a fact about this stack.
+//
+// It is asked before what reads tables or instructions, as none of them can be
+// right there, and what it cannot answer nothing can.
+type nowhere struct {
+	arch       *arch.Arch
+	executable func(arch.Addr) (exec, known bool)
+}
+
+func openNowhere(u *Unwinder, _ Image) Source { return nowhere{u.arch, u.executable} }
+
+// lowOnly is what is known of addresses without Options.Executable.
+func lowOnly(a arch.Addr) (exec, known bool) { return false, a < lowest }
+
+// barred reports whether no code can run at a.
+func (n nowhere) barred(a arch.Addr) bool {
+	exec, known := n.executable(a)
+	return known && !exec
+}
+
+func (n nowhere) Unwind(s *Step) Outcome {
+	if !s.PC.Exact || !n.barred(s.PC.Addr) {
+		return NoInfo
+	}
+	r := justCalled(n.arch)
+	var ra uint64
+	var slot arch.Addr // that has ra; 0 for a register
+	if r.RA != arch.NoReg {
+		var ok bool
+		if ra, ok = s.Regs.Get(r.RA); !ok {
+			return s.unknown(r.RA)
+		}
+	} else {
+		sp, ok := s.Regs.Get(r.Base)
+		if !ok {
+			return s.unknown(r.Base)
+		}
+		slot = arch.Addr(sp)
+		if ra, ok = s.Mem.Word(slot); !ok {
+			return s.broken(MemoryMissing, slot)
+		}
+	}
+	if !n.called(s, n.arch.Strip(arch.Addr(ra)), slot) {
+		return s.broken(NoCode, s.PC.Addr)
+	}
+	s.Rule, s.Once = r, true
+	return UseRule
+}
+
+// called reports whether a call that returns to ra led to the pc of s. A call
+// that goes there by the registers of s did. Any other may have gone to code that
+// jumped on, in ways that are not seen through; but where a return went there, what
+// lies in ra's place is left over from something else. A return leaves the address
+// that it went to in the link register, or right below the stack pointer.
+func (n nowhere) called(s *Step, ra, slot arch.Addr) bool {
+	if n.barred(ra - 1) {
+		return false
+	}
+	if n.arch.CallTo(s.Mem, &s.Regs, ra, s.PC.Addr) {
+		return true
+	}
+	if slot == 0 {
+		if ra == s.PC.Addr {
+			return false
+		}
+	} else if below, ok := s.Mem.Word(slot - arch.Addr(n.arch.Word)); !ok || arch.Addr(below) == s.PC.Addr {
+		return false
+	}
+	if s.Mem.View(ra-1, 1) == nil {
+		exec, _ := n.executable(ra - 1)
+		return exec // its code is not at hand, and cannot tell
+	}
+	return n.arch.AfterCall(s.Mem, ra)
+}
