@@ -65,7 +65,10 @@ func (b *grouper) elf(i int) (m *Image, n int) {
 	}
 	m = b.g.elfImage(f.Lo)
 	if m == nil {
-		return nil, 1
+		m, n = b.farHeaders(i)
+	}
+	if m == nil || m.progs == nil {
+		return m, max(n, 1)
 	}
 	n = 1
 	for i+n < len(b.maps) && b.maps[i+n].Hi <= m.span.Hi && b.fitsELF(m, b.maps[i+n]) {
@@ -192,8 +195,7 @@ func (b *grouper) headless(i int) (m *Image, n int) {
 	if ext == ".dll" || ext == ".exe" || b.exec && f.off > 0 {
 		return &Image{Format: "pe", Flat: true, shift: f.off, bias: uint64(f.Lo), span: f.Span}, 1
 	}
-	name := baseName(f.path)
-	if f.off != 0 || !b.exec && !strings.HasSuffix(name, ".so") && !strings.Contains(name, ".so.") && !b.runs(i) {
+	if f.off != 0 || !b.code(i) {
 		return nil, 1
 	}
 	n = 1
@@ -215,6 +217,13 @@ func (b *grouper) mappedPE(i int) bool {
 		return false // two small sections can look alike
 	}
 	return f.Hi-f.Lo <= 2*pageSize && t.off-f.off <= pageSize && t.Lo > f.Hi && t.Lo-f.Lo <= 1<<17
+}
+
+// code reports whether the file, of which the mappings from i on are, seems to
+// have been loaded, and not just read through a mapping.
+func (b *grouper) code(i int) bool {
+	name := baseName(b.path)
+	return b.exec || strings.HasSuffix(name, ".so") || strings.Contains(name, ".so.") || b.runs(i)
 }
 
 // runs reports whether a mapping of the file from i on is executable, by the

@@ -162,6 +162,16 @@ func (g *imageList) finish() {
 // elfImage makes an image of the ELF file whose header page the dump has at
 // base, or nil.
 func (g *imageList) elfImage(base arch.Addr) *Image {
+	h := g.elfHead(base)
+	if h == nil {
+		return nil
+	}
+	return g.elfImageOf(base, g.progsAt(base+arch.Addr(h.phoff), h.phnum))
+}
+
+// elfHead returns the ELF header that the dump has at base, or nil if there is
+// none of a program or library of the process.
+func (g *imageList) elfHead(base arch.Addr) *elfHeader {
 	head := g.m.View(base, elfHeaderSize)
 	if head == nil {
 		return nil
@@ -170,12 +180,22 @@ func (g *imageList) elfImage(base arch.Addr) *Image {
 	if err != nil || h.machine != g.c.p.Arch.Machine || h.phnum == 0 || h.phnum > 1024 {
 		return nil
 	}
-	raw := g.m.View(base+arch.Addr(h.phoff), h.phnum*elfProgSize)
+	return h
+}
+
+// progsAt returns the n program headers that the dump has at a, or nil.
+func (g *imageList) progsAt(a arch.Addr, n int) []elfProg {
+	raw := g.m.View(a, n*elfProgSize)
 	if raw == nil {
 		return nil
 	}
-	h.phoff = 0
-	progs, _ := parseProgs(raw, h, h.phnum)
+	progs, _ := parseProgs(raw, &elfHeader{}, n)
+	return progs
+}
+
+// elfImageOf makes an image of the ELF file at base that has these program
+// headers, or nil if it cannot.
+func (g *imageList) elfImageOf(base arch.Addr, progs []elfProg) *Image {
 	m := &Image{Format: "elf", progs: progs}
 	span, ok := progSpan(progs)
 	if !ok {

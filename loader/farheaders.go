@@ -1,0 +1,123 @@
+package loader
+
+import (
+	"debug/elf"
+	"fmt"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// maxFar bounds the gaps between the mappings of an image whose program headers
+// are not known. Where BOLT adds a segment it begins at a multiple of 2 MiB.
+const maxFar = 1 << 26
+
+// farHeaders makes an image of the mappings from i on, whose ELF header the dump
+// has, and whose program headers do not follow it. BOLT puts them at the end of
+// the file, into a segment of their own, because there is no room for more in
+// front of the first section; dumps hold no page of a file but the first. They
+// are looked for where the dump has that part of the file mapped, then in the
+// file. Without them an image is made by the shapes of the mappings, and a
+// warning says so. If the image has no program headers, n mappings are its.
+func (b *grouper) farHeaders(i int) (m *Image, n int) {
+	g, f := b.g, b.maps[i]
+	h := g.elfHead(f.Lo)
+	if h == nil || f.off != 0 || h.typ != elf.ET_EXEC && h.typ != elf.ET_DYN {
+		return nil, 1
+	}
+	for _, o := range b.maps[i:] {
+		if d := h.phoff - o.off; h.phoff >= o.off && d < uint64(o.Hi-o.Lo) {
+			if progs := g.progsAt(o.Lo+arch.Addr(d), h.phnum); progs != nil {
+				if m := g.elfImageOf(f.Lo, progs); m != nil {
+					return m, 1
+				}
+			}
+		}
+	}
+	m, refused := b.fileHeaders(i)
+	if m != nil {
+		return m, 1
+	}
+	if !b.code(i) {
+		return nil, 1
+	}
+	m = &Image{Format: "elf", span: f.Span}
+	if h.typ == elf.ET_DYN {
+		m.bias = uint64(f.Lo)
+	}
+	for n = 1; i+n < len(b.maps); n++ {
+		if o, last := b.maps[i+n], b.maps[i+n-1]; o.off == 0 || o.off < last.off || o.Lo-last.Hi > maxFar {
+			break
+		}
+	}
+	if refused == "" {
+		refused = "no file of that name is at hand"
+	}
+	g.c.p.warn("no_headers", -1, "the program headers of %s lie at offset %#x of the file, which the dump does not have: %s; frames in it are left and named by guesses only", b.path, h.phoff, refused)
+	return m, n
+}
+
+// fileHeaders makes an image with the program headers of the file on disk, if
+// that is the same build: it has the same ELF header, which tells where in the
+// file the sections end; the build-id that lies in the dump where the file's
+// headers say; and would be mapped as the dump has it mapped.
+func (b *grouper) fileHeaders(i int) (m *Image, refused string) {
+	g, base := b.g, b.maps[i].Lo
+	if g.c.opt.Find == nil {
+		return nil, ""
+	}
+	head := g.m.dumped(base)[:elfHeaderSize]
+	name := baseName(b.path)
+	for path := range each(g.c.opt.Find, ImageID{Name: name}, b.path) {
+		c, ok := mapCandidate(path)
+		if !ok {
+			continue
+		}
+		m, why := b.sameHeader(i, c.data, head)
+		c.unmap()
+		if m != nil {
+			return m, ""
+		}
+		refused = fmt.Sprintf("%s is not the %s of the dump: %s", path, name, why)
+	}
+	return nil, refused
+}
+
+// sameHeader makes an image of the mapping at i and the program headers of the
+// file that data is, or says why it is another file.
+func (b *grouper) sameHeader(i int, data, head []byte) (*Image, string) {
+	if string(within(data, 0, elfHeaderSize)) != string(head) {
+		return nil, "it has another ELF header"
+	}
+	h, err := parseELFHeader(data)
+	if err != nil {
+		return nil, err.Error()
+	}
+	progs, whole := parseProgs(data, h, h.phnum)
+	if !whole {
+		return nil, "it ends before its program headers do"
+	}
+	m := b.g.elfImageOf(b.maps[i].Lo, progs)
+	if m == nil {
+		return nil, "its program headers do not map its first page"
+	}
+	id := buildID(progs, func(off, n uint64) []byte { return within(data, off, n) }, true)
+	if m.ID.BuildID != "" && id != m.ID.BuildID {
+		return nil, fmt.Sprintf("its build-id is %s, not %s", id, m.ID.BuildID)
+	}
+	m.mem, m.arch = b.g.m, b.g.c.p.Arch
+	for _, f := range b.maps[i:] {
+		if f.Hi > m.span.Hi {
+			break
+		}
+		m.maps = append(m.maps, fileMap{f.Span, f.off, m})
+	}
+	why := m.checkMaps(progs, uint64(len(data)))
+	if why == "" {
+		why = m.checkDynamic(data, progs)
+	}
+	m.maps = nil // the mappings are added by who groups them
+	if why != "" {
+		return nil, why
+	}
+	return m, ""
+}
