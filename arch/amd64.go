@@ -77,6 +77,7 @@ var AMD64 = &Arch{
 		Saved: [MaxSaved]Slot{{Reg: amd64RIP, Off: -8}, {Reg: amd64RBP, Off: -16}}},
 	Leave:     amd64Leave,
 	Prologue:  amd64FromPrologue,
+	LeaveBody: amd64Flow.leaveBody,
 	AfterCall: amd64AfterCall,
 	CallTo:    amd64CallTo,
 	Strip:     func(a Addr) Addr { return a },

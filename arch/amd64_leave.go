@@ -24,13 +24,18 @@ type amd64Path struct {
 // lead there in such code (a write barrier leaves early when there is nothing
 // to mark), so the first that does is taken.
 func amd64Leave(mem Memory, pc Addr, r *Rule) bool {
-	var p amd64Path
-	for i := range p.reg {
-		p.reg[i] = codeValue{valueSum, Reg(i), 0}
-	}
+	p := amd64Start()
 	p.pushed = amd64PLTPushed(mem, pc)
 	steps := amd64Steps
 	return p.follow(mem, pc, &steps, r)
+}
+
+// amd64Start returns the state in which every register has what it had at the start.
+func amd64Start() (p amd64Path) {
+	for i := range p.reg {
+		p.reg[i] = codeValue{valueSum, Reg(i), 0}
+	}
+	return p
 }
 
 // amd64PLTPushed returns how many bytes of arguments for the dynamic linker

@@ -26,27 +26,48 @@ type amd64PrologueState struct {
 // jumps. That is all that unwind codes describe, so this stands in for them
 // where a dump has the code and not the codes. pc is a return address in the
 // function's body. Rsp is taken to stay where the prologue leaves it, as in all
-// code of CoreCLR's JIT, unless rbp tells the frame.
-func amd64FromPrologue(mem Memory, start, pc Addr, r *Rule) bool {
+// code of CoreCLR's JIT but behind a stackalloc.
+//
+// A function with handlers always keeps rbp as its frame pointer
+// (src/coreclr/jit, setFramePointerRequiredEH), and its funclets run with the
+// same rbp and a lower rsp. So where rbp is none, pc is in the body; where it is
+// one, the distance between the two tells: behind a stackalloc, which it does
+// not fit either, there is no answer.
+func amd64FromPrologue(mem Memory, start, pc Addr, regs *Regs, r *Rule) (once, ok bool) {
 	s := amd64PrologueState{depth: 8}
 	s.rule.RA = NoReg
 	s.rule.Save(amd64RIP, -8)
 	for at := start; at < pc && at-start < amd64PrologueBytes; {
-		in, ok := amd64Decode(viewUpTo(mem, at, 15))
-		if !ok || !s.run(&in) {
+		b := viewUpTo(mem, at, 15)
+		if n := amd64VEXLen(b); n > 0 { // clears locals
+			at += Addr(n)
+			continue
+		}
+		in, ok := amd64Decode(b)
+		if !ok {
+			if s.isFP {
+				break
+			}
+			return false, false // what sets up rbp may follow
+		}
+		if !s.run(&in) {
 			break
 		}
 		at += Addr(in.Len)
 	}
 	if !s.isFP && !s.alloc && s.depth == 8 || s.osr {
-		return false // nothing that looks like a prologue
+		return false, false // nothing that looks like a prologue
+	}
+	if s.isFP {
+		sp, ok1 := regs.Get(amd64RSP)
+		fp, ok2 := regs.Get(amd64RBP)
+		if !ok1 || !ok2 || sp+uint64(s.depth) != fp+uint64(int64(s.fp)) {
+			return false, false
+		}
 	}
 	*r = s.rule
 	r.Base, r.Offset = amd64RSP, s.depth
-	if s.isFP {
-		r.Base, r.Offset = amd64RBP, s.fp
-	}
-	return true
+	return s.isFP, true
 }
 
 // lower makes room for n bytes of locals.

@@ -61,10 +61,19 @@ type Arch struct {
 	// when the instructions do not lead to a return or a jump out of sight
 	// within a few steps.
 	Leave func(mem Memory, pc Addr, r *Rule) bool
-	// Prologue finds the rule for a return address in a function whose unwind
-	// codes are not at hand, by following the instructions of its prologue.
-	// It reports false when these are no prologue. Nil where no way is known.
-	Prologue func(mem Memory, start, pc Addr, r *Rule) bool
+	// Prologue finds the rule for a return address in the body of a function of
+	// CoreCLR's JIT whose unwind codes are not at hand, by following the
+	// instructions of its prologue. Its catch, finally and filter handlers
+	// (funclets) lie behind the body and have prologues of their own, so regs
+	// must bear out that pc is in the body; then once says that the rule holds
+	// for them alone. ok is false when these are no prologue, or when the frame
+	// is not the one that it makes. Nil where no way is known.
+	Prologue func(mem Memory, start, pc Addr, regs *Regs, r *Rule) (once, ok bool)
+	// LeaveBody finds the rule for a return address in code of CoreCLR's JIT
+	// whose unwind codes are not at hand, a body's or a funclet's, by following
+	// its instructions from there to where they take the frame down. It reports
+	// false when none of the ways it has followed leads there.
+	LeaveBody func(mem Memory, pc Addr, r *Rule) bool
 	// AfterCall reports whether the instruction that ends right before a can
 	// be a call.
 	AfterCall func(mem Memory, a Addr) bool

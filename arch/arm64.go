@@ -44,6 +44,7 @@ var ARM64 = &Arch{
 	FramePointer: Rule{Base: arm64FP, Offset: 16, RA: NoReg, N: 2,
 		Saved: [MaxSaved]Slot{{Reg: arm64PC, Off: -8}, {Reg: arm64FP, Off: -16}}},
 	Leave:     arm64Leave,
+	LeaveBody: arm64Flow.leaveBody,
 	AfterCall: arm64AfterCall,
 	CallTo:    arm64CallTo,
 	Strip:     arm64Strip,

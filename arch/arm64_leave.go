@@ -17,13 +17,18 @@ type arm64Path struct {
 // arm64Leave is amd64Leave for ARM64: the return address is in LR unless this
 // code has it on the stack and takes it back.
 func arm64Leave(mem Memory, pc Addr, r *Rule) bool {
-	var p arm64Path
-	for i := range p.reg {
-		p.reg[i] = codeValue{valueSum, Reg(i), 0}
-	}
+	p := arm64Start()
 	p.pushed = arm64PLTPushed(mem, pc)
 	steps := arm64Steps
 	return p.follow(mem, pc, &steps, r)
+}
+
+// arm64Start returns the state in which every register has what it had at the start.
+func arm64Start() (p arm64Path) {
+	for i := range p.reg {
+		p.reg[i] = codeValue{valueSum, Reg(i), 0}
+	}
+	return p
 }
 
 // arm64PLTPushed returns how many bytes lie on the stack when pc is inside the

@@ -17,10 +17,21 @@ type snapshotCode struct {
 	why        unwind.Stop
 	visibility clr.Visibility
 	dispatcher bool
-	missing    arch.Addr // what the dump lacks to name the method
+	missing    arch.Addr // what the dump lacks of the answer
+	orphan     bool      // each frame is left as its registers say
 }
 
 func (c *snapshotCode) managed() bool { return c.code.Managed() }
+
+// unsure reports whether c may be managed code for all that the dump has. In
+// ELF images there is none, nor at the null that a walk without a seed begins with.
+func (n *Snapshotter) unsure(c *snapshotCode) bool {
+	if c.managed() || c.pc == 0 || !n.lacks(c.missing) {
+		return false
+	}
+	img := n.s.Process.ImageAt(c.pc)
+	return img == nil || img.Format != "elf"
+}
 
 // The cache has room for the return addresses of a whole process: a server has
 // some hundred. A pc has its place in one of a few neighbouring slots.
@@ -72,14 +83,13 @@ func (n *Snapshotter) rule(c *snapshotCode) {
 	}
 }
 
-// orphan does without the header of c's method, which the dump lacks.
+// orphan prepares to do without the header of c's method, which the dump lacks.
 func (n *Snapshotter) orphan(c *snapshotCode) {
 	if c.code.Kind == clr.JIT {
 		n.rt.Complete(&c.code)
 	}
-	if c.code.Method != 0 && n.rt.OrphanRule(&c.code, c.pc, &c.rule) {
-		c.outcome = unwind.UseRule
-	}
+	// Only a return address can be told from one in a prologue or an epilogue.
+	c.orphan = c.code.Method != 0 && n.a.AfterCall(n.mem, c.pc)
 }
 
 // dispatches reports whether md is a method of the exception dispatcher, of
@@ -117,10 +127,20 @@ var unwindTexts = [...]string{
 
 // unwind finds the registers of c's caller.
 func (n *Snapshotter) unwind(c *snapshotCode, regs, out *arch.Regs) (at arch.Addr, how unwindResult) {
-	if c.outcome != unwind.UseRule {
-		return c.why.At, unwindNoInfo
-	}
 	r := &c.rule
+	if c.outcome != unwind.UseRule {
+		// What becomes of a funclet's parent depends on its being a funclet.
+		if !c.orphan {
+			return c.why.At, unwindNoInfo
+		}
+		once, ok := n.rt.OrphanBodyRule(&c.code, c.pc, regs, r)
+		if !ok {
+			return c.why.At, unwindNoInfo
+		}
+		if !once {
+			c.outcome = unwind.UseRule
+		}
+	}
 	base, _ := regs.Get(r.Base)
 	cfa := arch.Addr(base) + arch.Addr(int64(r.Offset))
 	if c.code.Method == 0 {
@@ -220,6 +240,13 @@ func (n *Snapshotter) fail(text string, at arch.Addr) HRESULT {
 	}
 	n.why = Why{Text: text, At: at}
 	return E_FAIL
+}
+
+// undecided is fault for code of which the dump does not tell what it is. Were it
+// the exception dispatcher's, the native run before it would not be reported.
+func (n *Snapshotter) undecided(text string, at arch.Addr) HRESULT {
+	n.walk.held = false
+	return n.fault(text, at)
 }
 
 // fault ends a walk at bytes that cannot be read. If the process itself could

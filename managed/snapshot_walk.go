@@ -58,6 +58,7 @@ const maxSnapshotSteps = 1 << 20
 const (
 	brokenChain = "the chain of explicit Frames is broken"
 	noException = "the state of the thread's exception cannot be read"
+	codeUnknown = "it cannot be found out whether code is managed"
 )
 
 // maxTrackers bounds the exceptions nested on one thread.
@@ -110,6 +111,9 @@ func (n *Snapshotter) run(t *clr.Thread) HRESULT {
 			return n.fail("the walk goes round in circles", n.pcOf(&w.regs))
 		}
 		c := n.lookup(n.pcOf(&w.regs))
+		if n.unsure(c) {
+			return n.undecided(codeUnknown, c.missing)
+		}
 		if c.managed() {
 			if hr, over := n.managedFrame(c); over {
 				return hr
@@ -130,11 +134,18 @@ func (n *Snapshotter) run(t *clr.Thread) HRESULT {
 func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
 	w := &n.walk
 	if at, how := n.unwind(c, &w.regs, &w.caller); how != unwound {
+		if c.code.Method == 0 {
+			return n.undecided(unwindTexts[how], at), true
+		}
 		return n.fault(unwindTexts[how], at), true
 	}
 	// c lies in a cache: it is gone after the next look-up.
 	code, visibility, dispatcher := c.code, c.visibility, c.dispatcher
-	w.callerManaged = n.lookup(n.pcOf(&w.caller)).managed()
+	next := n.lookup(n.pcOf(&w.caller))
+	if n.unsure(next) {
+		return n.undecided(codeUnknown, next.missing), true
+	}
+	w.callerManaged = next.managed()
 	callerSP := n.spOf(&w.caller)
 	// Frames inside of this frame belong to calls that the walk is past.
 	for !w.end && w.frame.Addr < callerSP {
@@ -252,7 +263,14 @@ func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
 	}
 	w.caller = w.regs
 	pc, missing := n.rp.UpdateRegs(f, &w.caller)
-	managed := pc != 0 && n.lookup(pc).managed()
+	managed := false
+	if pc != 0 {
+		c := n.lookup(pc)
+		if n.unsure(c) {
+			return n.undecided(codeUnknown, c.missing), true
+		}
+		managed = c.managed()
+	}
 	// The runtime asks first whether the Frame leads to managed code.
 	if missing != 0 && (managed || pc == 0) {
 		return n.fault(unwindTexts[unwindNoFrame], missing), true

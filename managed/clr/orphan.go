@@ -13,13 +13,27 @@ import (
 // threads of a busy process, and every one in an enter hook of a profiler). The
 // code itself is there, and the precode through which it is called.
 
-// OrphanRule finds how to leave the frame of an orphan at the return address
-// pc, by the instructions of its prologue.
-func (r *Runtime) OrphanRule(c *Code, pc arch.Addr, rule *arch.Rule) bool {
-	if c.Start == 0 || c.Start >= pc || r.arch.Prologue == nil {
-		return false
+// OrphanRule finds how to leave the frame with regs of an orphan at the return
+// address pc: by where its code takes the frame down, be pc in the method's
+// body or in a funclet, else by the prologue of the body. once says that the
+// rule rests on regs: it is not one for every frame at pc.
+func (r *Runtime) OrphanRule(c *Code, pc arch.Addr, regs *arch.Regs, rule *arch.Rule) (once, ok bool) {
+	if c.Start == 0 || c.Start >= pc {
+		return false, false
 	}
-	return r.arch.Prologue(r.mem, c.Start, pc, rule)
+	if r.arch.LeaveBody != nil && r.arch.LeaveBody(r.mem, pc, rule) {
+		return false, true
+	}
+	return r.OrphanBodyRule(c, pc, regs, rule)
+}
+
+// OrphanBodyRule is OrphanRule for those who must know that pc lies in the
+// method's body, and not in a funclet: it finds no rule where that is not sure.
+func (r *Runtime) OrphanBodyRule(c *Code, pc arch.Addr, regs *arch.Regs, rule *arch.Rule) (once, ok bool) {
+	if c.Start == 0 || c.Start >= pc || r.arch.Prologue == nil {
+		return false, false
+	}
+	return r.arch.Prologue(r.mem, c.Start, pc, regs, rule)
 }
 
 // Orphans returns what leaves orphans. It is to be asked before
@@ -35,7 +49,12 @@ func (s orphans) Unwind(st *unwind.Step) unwind.Outcome {
 		return unwind.NoInfo
 	}
 	c, missing := s.r.Lookup(st.PC.Lookup())
-	if c.Kind != JIT || missing == 0 || c.Body.Lo != 0 || !s.r.OrphanRule(&c, st.PC.Addr, &st.Rule) {
+	if c.Kind != JIT || missing == 0 || c.Body.Lo != 0 {
+		return unwind.NoInfo
+	}
+	var ok bool
+	if st.Once, ok = s.r.OrphanRule(&c, st.PC.Addr, &st.Regs, &st.Rule); !ok {
+		st.Once = false
 		return unwind.NoInfo
 	}
 	return unwind.UseRule

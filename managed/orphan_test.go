@@ -1,0 +1,144 @@
+package managed
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/coreedit"
+	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/unwind"
+)
+
+// loseHeaders takes the code headers of the JIT-compiled methods that have a
+// frame, or one of a funclet, out of a dump: the header, or the word before the
+// code that leads to it.
+func loseHeaders(c *coreedit.Core, stacks []stack, funclets, link bool) (methods int) {
+	lost := map[arch.Addr]bool{}
+	for _, st := range stacks {
+		for i := range st.frames {
+			in := &st.frames[i].Code
+			if in.Kind != clr.JIT || in.Body.Lo == 0 || lost[in.Start] || funclets && !in.Funclet {
+				continue
+			}
+			lost[in.Start] = true
+			if link {
+				c.Hole(uint64(in.Start)-8, 8)
+			} else {
+				c.Hole(uint64(in.Header), 32)
+			}
+		}
+	}
+	return len(lost)
+}
+
+// TestLostHeaders takes the code headers of all JIT-compiled methods that have
+// a frame out of a dump. No frame is made up, none is lost without a gap.
+func TestLostHeaders(t *testing.T) {
+	for _, name := range fixtures {
+		want := walkAll(openFixture(t, name))
+		for _, link := range []bool{false, true} {
+			c := editable(t, name)
+			methods := loseHeaders(c, want, false, link)
+			openEdit(t, c, func(s *Session) {
+				frames, gaps := 0, 0
+				for i, got := range walkAll(s) {
+					f, g := heldAgainst(t, name, s.Process.Threads[i].ID, got, want[i])
+					frames, gaps = frames+f, gaps+g
+				}
+				t.Logf("%s: without %d headers (links %v) %d frames and %d gaps", name, methods, link, frames, gaps)
+			})
+		}
+	}
+}
+
+// heldAgainst compares a stack with that of the whole dump.
+func heldAgainst(t *testing.T, name string, tid uint32, got, want stack) (frames, gaps int) {
+	known := map[place]int{}
+	for k := range want.frames {
+		known[placeOf(&want.frames[k])] = k
+	}
+	next := 0 // in want; -1 behind a gap
+	for k := range got.frames {
+		f := &got.frames[k]
+		if f.Kind == Gap {
+			gaps++
+			next = -1
+			continue
+		}
+		at, ok := known[placeOf(f)]
+		switch {
+		case !ok && f.By == unwind.ByFramePointer: // a guess, and told to be one
+			next = -1
+			continue
+		case !ok:
+			t.Errorf("%s: thread %d has a frame at %v by %v, which is none", name, tid, placeOf(f), f.By)
+		case next >= 0 && at != next:
+			t.Errorf("%s: thread %d goes from frame %d to %d without a gap", name, tid, next-1, at)
+		default:
+			frames++
+		}
+		next = at + 1
+	}
+	if next >= 0 && next < len(want.frames) && got.stop.Reason.Complete() {
+		t.Errorf("%s: thread %d is complete after %d of %d frames", name, tid, next, len(want.frames))
+	}
+	return frames, gaps
+}
+
+// TestLostHeadersContract takes the code headers of methods out of a recorded
+// dump that has a frame of a funclet, and their MethodDescs by the precodes
+// alone: DoStackSnapshot makes the callbacks of the whole dump, or stops and
+// says why. The runtime hides frames between a funclet and its method, so a
+// funclet that passes for a body would show them.
+func TestLostHeadersContract(t *testing.T) {
+	path := corpus.Path(t, "net10-callbacks-x64", "dump.zst")
+	c, err := coreedit.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		calls []Call
+		hr    HRESULT
+	}
+	replays := func(s *Session) map[uint32]result {
+		n, out := snapshotter(t, s), map[uint32]result{}
+		for _, tid := range n.tids {
+			var r result
+			r.hr = n.Do(Request{TID: tid}, func(c Call) HRESULT {
+				r.calls = append(r.calls, Call{Function: c.Function, IP: c.IP})
+				return S_OK
+			})
+			out[tid] = r
+		}
+		return out
+	}
+	var want map[uint32]result
+	var stacks []stack
+	openPath(t, path, func(s *Session) {
+		want, stacks = replays(s), walkAll(s)
+	})
+	for _, link := range []bool{false, true} {
+		c := c.Clone()
+		loseHeaders(c, stacks, true, link)
+		same, stopped := 0, 0
+		openEdit(t, c, func(s *Session) {
+			for tid, got := range replays(s) {
+				w := want[tid]
+				switch {
+				case got.hr == w.hr && slices.Equal(got.calls, w.calls):
+					same++
+				case got.hr == S_OK || len(got.calls) > len(w.calls) || !slices.Equal(got.calls, w.calls[:len(got.calls)]):
+					t.Errorf("thread %d: %v after %d callbacks, want %v after %d", tid, got.hr, len(got.calls), w.hr, len(w.calls))
+				default:
+					stopped++
+				}
+			}
+		})
+		t.Logf("%d calls are the same, %d stop before", same, stopped)
+		if same == 0 || stopped == 0 {
+			t.Error("nothing was taken away, or all")
+		}
+	}
+}
