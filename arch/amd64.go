@@ -80,6 +80,7 @@ var AMD64 = &Arch{
 	LeaveBody: amd64Flow.leaveBody,
 	AfterCall: amd64AfterCall,
 	CallTo:    amd64CallTo,
+	Straight:  amd64Straight,
 	Strip:     func(a Addr) Addr { return a },
 	PE:        PECodes{Entry: 12, Function: amd64PEFunction, Rule: amd64PERule},
 }

@@ -162,3 +162,20 @@ func amd64Target(mem Memory, r *Regs, next Addr, b []byte, rex byte, pushed uint
 	w, ok := mem.Word(Addr(at))
 	return Addr(w), ok
 }
+
+func amd64Straight(mem Memory, from, to Addr) (calls int, ok bool) {
+	for from < to {
+		in, ok := amd64Decode(viewUpTo(mem, from, 15))
+		if !ok {
+			return 0, false
+		}
+		switch in.Op {
+		case x86asm.CALL:
+			calls++
+		case x86asm.JMP, x86asm.RET, x86asm.HLT, x86asm.UD2, x86asm.INT, x86asm.LJMP, x86asm.LRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ:
+			return 0, false
+		}
+		from += Addr(in.Len)
+	}
+	return calls, from == to
+}

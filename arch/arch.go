@@ -82,6 +82,9 @@ type Arch struct {
 	// jumps on there, when nothing has run since and r are the registers. It reports
 	// false where it cannot tell.
 	CallTo func(mem Memory, r *Regs, ret, to Addr) bool
+	// Straight reports whether the code at from comes to the instruction at to
+	// without a jump, conditional ones apart, or a return, and with how many calls.
+	Straight func(mem Memory, from, to Addr) (calls int, ok bool)
 	// Strip removes pointer authentication from a code address.
 	Strip func(a Addr) Addr
 	// PE reads this CPU's PE unwind codes.

@@ -47,6 +47,7 @@ var ARM64 = &Arch{
 	LeaveBody: arm64Flow.leaveBody,
 	AfterCall: arm64AfterCall,
 	CallTo:    arm64CallTo,
+	Straight:  arm64Straight,
 	Strip:     arm64Strip,
 	PE:        PECodes{Entry: 8, Function: arm64PEFunction, Rule: arm64PERule},
 }

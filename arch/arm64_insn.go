@@ -37,6 +37,21 @@ func arm64CallTo(mem Memory, r *Regs, ret, to Addr) bool {
 	return ok && reg < arm64LR && (Addr(v) == to || arm64Strip(Addr(v)) == arm64Strip(to))
 }
 
+func arm64Straight(mem Memory, from, to Addr) (calls int, ok bool) {
+	for ; from < to; from += 4 {
+		w, ok := arm64Word(mem, from)
+		switch {
+		case !ok:
+			return 0, false
+		case arm64IsCall(w):
+			calls++
+		case w>>26 == 5, w>>25 == 0x6b, w>>16 == 0, w>>24 == 0xd4 && w&0x1f == 0: // b; br, ret and their kin; udf; brk, hlt
+			return 0, false
+		}
+	}
+	return calls, from == to
+}
+
 // arm64Branch tells conditional branches (b.cond, cbz, tbz and their kin), and
 // by how much they jump.
 func arm64Branch(w uint32) (by int64, ok bool) {

@@ -43,7 +43,7 @@ func Open(p *loader.Process, opt *Options) *Session {
 	}
 	s.Runtimes, s.Warnings = clr.Open(p)
 
-	uopt := unwind.Options{MaxFrames: s.max, Executable: p.Executable}
+	uopt := unwind.Options{MaxFrames: s.max, Executable: p.Executable, Entries: p.Entries}
 	if p.OS == "windows" {
 		uopt.CalleeSaved = p.Arch.CalleeSavedWin
 	}

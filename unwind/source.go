@@ -86,6 +86,7 @@ var kinds = []kind{
 	{ByEhFrame, inImage, openEhFrame},
 	{ByDebugFrame, inImage, openDebugFrame},
 	{ByPdata, inImage, openPdata},
+	{ByEntry, uncovered, openEntry},
 	{ByPrologue, uncovered, openSignalReturn},
 	{ByPrologue, uncovered, openPrologue},
 	{ByFramePointer, guessing, openFramePointer},
@@ -103,6 +104,7 @@ const (
 	ByPrologue                // by following the instructions of code that no table describes
 	ByFramePointer            // the saved frame pointer
 	ByExplicitFrame           // an explicit Frame of the runtime
+	ByEntry                   // none: it is where the process began, which a stop says
 	numBys
 )
 
@@ -115,6 +117,7 @@ var bys = [numBys]string{
 	ByPrologue:      "prologue",
 	ByFramePointer:  "frame_pointer",
 	ByExplicitFrame: "explicit_frame",
+	ByEntry:         "entry",
 }
 
 func (b By) String() string {

@@ -24,6 +24,10 @@ type Options struct {
 	// Where none can, a thread stands because it called there, and is left by the
 	// return address of the call. Nil: only the lowest addresses are known.
 	Executable func(arch.Addr) (exec, known bool)
+	// Entries returns the entry points of the program and its dynamic linker. It
+	// is called at most once, when code is met that no table describes. Nil: none
+	// are known.
+	Entries func() []arch.Addr
 	// Guess asks the frame pointer when nothing else knows the code, or what
 	// does is missing or broken; the frame so found says ByFramePointer. Without
 	// it such a walk ends with NoRule, and the caller of the walk decides.
@@ -45,6 +49,7 @@ type Unwinder struct {
 	images []image // by address
 
 	executable func(arch.Addr) (exec, known bool)
+	entries    func() []arch.Addr
 
 	rest  []Known // kinds that are asked for code that no table covers
 	guess []Known // kinds that guess; empty without Options.Guess
@@ -68,7 +73,7 @@ func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder {
 	u := &Unwinder{arch: a, mem: mem, given: slices.Clip(opt.Sources),
 		saved:      cmp.Or(opt.CalleeSaved, a.CalleeSaved),
 		max:        cmp.Or(opt.MaxFrames, 1_000_000),
-		executable: opt.Executable}
+		executable: opt.Executable, entries: opt.Entries}
 	if u.executable == nil {
 		u.executable = lowOnly
 	}

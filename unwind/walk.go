@@ -109,7 +109,7 @@ func (w *Walker) Next() bool {
 	c := &w.cache[uint64(s.PC.Addr)*0x9e3779b97f4a7c15>>(64-cacheBits)]
 	if c.out != NoInfo && c.pc == s.PC {
 		if c.out == Final {
-			return w.end(EndOfStack, 0, c.by)
+			return w.end(outermost(c.by), 0, c.by)
 		}
 		return w.apply(&c.rule, c.by)
 	}
@@ -124,7 +124,7 @@ func (w *Walker) Next() bool {
 		return w.stepped(by)
 	case Final:
 		*c = cached{pc: s.PC, out: Final, by: by}
-		return w.end(EndOfStack, 0, by)
+		return w.end(outermost(by), 0, by)
 	}
 	// NoInfo and Broken have said why.
 	return w.end(s.Why.Reason, s.Why.At, by)

@@ -1,0 +1,49 @@
+package unwind
+
+import (
+	"sync"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// entry knows the functions that a process begins in, _start of the program and
+// of its dynamic linker, by their addresses: nothing has called them. Where call
+// frame information covers them it says so (glibc's, of most CPUs); musl's has
+// none, nor has that of older toolchains, as .NET's for ARM64.
+type entry struct {
+	arch    *arch.Arch
+	entries func() []arch.Addr // asked when first needed
+}
+
+func openEntry(u *Unwinder, _ Image) Source {
+	list := u.entries
+	if list == nil {
+		list = func() []arch.Addr { return nil }
+	}
+	return entry{u.arch, sync.OnceValue(list)}
+}
+
+// How far from an entry point a pc is still in its function. The C library's
+// _start has 30 to 60 bytes and calls __libc_start_main, then abort if that
+// returns; the dynamic linker's has up to 200, and calls _dl_start and _dl_init.
+const (
+	entryReach = 256
+	entryCalls = 2
+)
+
+func (e entry) Unwind(s *Step) Outcome {
+	calls := entryCalls
+	if s.PC.Exact {
+		calls-- // behind a call that does not return another function may begin
+	}
+	for _, at := range e.entries() {
+		if s.PC.Addr < at || s.PC.Addr-at > entryReach {
+			continue
+		}
+		n, ok := e.arch.Straight(s.Mem, at, s.PC.Addr)
+		if ok && n <= calls && (s.PC.Exact || n > 0 && e.arch.AfterCall(s.Mem, s.PC.Addr)) {
+			return Final
+		}
+	}
+	return NoInfo
+}
