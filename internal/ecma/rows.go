@@ -174,6 +174,30 @@ func (m *Metadata) GenericParam(owner Token, n uint32) (string, error) {
 	return m.text(r.col(3))
 }
 
+// GenericParams returns how many generic parameters a type or method has (a
+// TypeDef or MethodDef token).
+func (m *Metadata) GenericParams(owner Token) (n int, err error) {
+	v := owner.Row() << 1
+	if owner.Table() == MethodDef {
+		v |= 1
+	}
+	i, err := m.find(GenericParam, 2, v, &m.params)
+	if i == 0 {
+		return 0, err
+	}
+	for ; i <= m.Rows(GenericParam); i++ {
+		r, err := m.row(GenericParam, i)
+		if err != nil {
+			return 0, err
+		}
+		if r.col(2) != v {
+			break
+		}
+		n++
+	}
+	return n, nil
+}
+
 // GenericParamName returns the name of a row of GenericParam.
 func (m *Metadata) GenericParamName(rid uint32) (string, error) {
 	r, err := m.row(GenericParam, rid)

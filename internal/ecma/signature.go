@@ -71,6 +71,7 @@ type MethodSig struct {
 	Generic int // how many generic parameters the method itself has
 	Return  Type
 	Params  []Type
+	Cut     bool // it ends before the last parameter does, so that Params are not all
 }
 
 // MethodSig decodes the signature of a method. What it could decode before an
@@ -155,6 +156,7 @@ func (d *decoder) method(depth int) MethodSig {
 			s.Params = append(s.Params, t)
 		}
 	}
+	s.Cut = d.ended
 	return s
 }
 

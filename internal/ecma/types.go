@@ -133,6 +133,16 @@ func (t Type) name(b *strings.Builder) {
 	}
 }
 
+// Arity returns how many generic arguments the type of this metadata name takes,
+// those of the types that it is nested in among them: Outer`1+Inner`2 takes three.
+func Arity(name string) (n int) {
+	for _, part := range strings.Split(name, "+") {
+		_, k := splitArity(part)
+		n += k
+	}
+	return n
+}
+
 // splitArity splits a metadata name into what C# calls the type and how many
 // generic parameters it declares itself: List`1 is List with 1.
 func splitArity(name string) (base string, n int) {

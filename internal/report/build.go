@@ -102,7 +102,7 @@ func (b *Builder) Thread(t *loader.Thread) Thread {
 	}
 	out.Managed, out.ManagedID, out.Cooperative = true, m.ID, m.Cooperative
 	if e := rt.InFlight(m); e != nil {
-		out.Exception = &Exception{Type: e.Type, Message: e.Message, Address: e.Address}
+		out.Exception = &Exception{Type: e.Type, Message: e.Message, HasMessage: e.HasMessage, Address: e.Address}
 	}
 	return out
 }
@@ -231,7 +231,7 @@ func (b *Builder) nativePlace(o *Place, f *managed.Frame) {
 }
 
 func (b *Builder) managedPlace(o *Place, f *managed.Frame) {
-	o.Method = &Method{ID: f.Code.Method, Funclet: f.Code.Funclet, Code: f.Code.Kind.String(), ILOffset: -1}
+	o.Method = &Method{ID: f.Code.Method, Funclet: f.Code.Funclet, FuncletKnown: f.Code.FuncletKnown, Code: f.Code.Kind.String(), ILOffset: -1}
 	if il, ok := f.Runtime.ILOffset(f.Code, f.PC); ok {
 		o.Method.ILOffset = int64(il)
 	}

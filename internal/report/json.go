@@ -169,7 +169,7 @@ func (b *jsonBuffer) thread(t *Thread) {
 	} else {
 		b.raw("{")
 		b.str("type", e.Type)
-		b.str("message", e.Message)
+		b.strIf("message", e.Message, e.HasMessage)
 		b.addr("address", uint64(e.Address))
 		b.raw("}")
 	}
@@ -203,7 +203,7 @@ func (b *jsonBuffer) place(f *Place) {
 		b.addr("token", uint64(m.Token))
 		b.str("name", m.Name)
 		b.numIf("il_offset", m.ILOffset, m.ILOffset >= 0)
-		b.boolean("funclet", m.Funclet)
+		b.booleanIf("funclet", m.Funclet, m.FuncletKnown)
 		b.str("code", m.Code)
 		b.str("version", m.Version)
 		b.raw("}")
@@ -254,17 +254,25 @@ func (b *jsonBuffer) key(k string) {
 	b.raw(`": `)
 }
 
-func (b *jsonBuffer) str(k, v string) {
+func (b *jsonBuffer) str(k, v string) { b.strIf(k, v, v != "") }
+
+func (b *jsonBuffer) strIf(k, v string, known bool) {
 	b.key(k)
-	if v == "" {
+	if !known {
 		b.raw("null")
 		return
 	}
 	b.text(v)
 }
 
-func (b *jsonBuffer) boolean(k string, v bool) {
+func (b *jsonBuffer) boolean(k string, v bool) { b.booleanIf(k, v, true) }
+
+func (b *jsonBuffer) booleanIf(k string, v, known bool) {
 	b.key(k)
+	if !known {
+		b.raw("null")
+		return
+	}
 	b.buf = strconv.AppendBool(b.buf, v)
 }
 

@@ -73,9 +73,10 @@ type Omitted struct {
 
 // An Exception is a managed exception in progress.
 type Exception struct {
-	Type    string
-	Message string
-	Address arch.Addr // of the object
+	Type       string // "": not known
+	Message    string
+	HasMessage bool      // Message is known
+	Address    arch.Addr // of the object; 0: not known
 }
 
 // The kinds of a frame, as managed.Kind spells them.
@@ -116,8 +117,11 @@ type Method struct {
 	Name     string    // in the metadata; "" if not known
 	ILOffset int64     // -1: not known
 	Funclet  bool
-	Code     string // "jit", "r2r" or "stub"
-	Version  string // of tiered compilation; "" if not known
+	// FuncletKnown is false where the dump lacks what tells whether the pc
+	// lies in a handler.
+	FuncletKnown bool
+	Code         string // "jit", "r2r" or "stub"
+	Version      string // of tiered compilation; "" if not known
 }
 
 // A Stop is why a stack ends.

@@ -31,19 +31,19 @@ func sample() (*Head, []*Thread, *Tail) {
 	pc := func(a arch.Addr) arch.PC { return arch.PC{Addr: a} }
 	threads := []*Thread{
 		{TID: 3755, Name: "main\x1b[31m", Managed: true, ManagedID: 1, Cooperative: true, Crashed: true,
-			Exception: &Exception{Type: "System.NullReferenceException", Message: "a \"quoted\" text\n", Address: 0x7f0012345678},
+			Exception: &Exception{Type: "System.NullReferenceException", Message: "a \"quoted\" text\n", HasMessage: true, Address: 0x7f0012345678},
 			Frames: []Frame{
 				{PC: arch.PC{Exact: true}, SP: 0x7ffd0000, By: "context", Place: &Place{Kind: kindNative}}, // called a null pointer
 				{PC: pc(0x7f63c8aa65d8), SP: 0x7ffd0010, By: "eh_frame", Place: &Place{Kind: kindNative, Module: "libc.so.6",
 					Function: "pthread_cond_wait", Symbol: "pthread_cond_wait@@GLIBC_2.3.2", Offset: 0x1e8}},
 				{PC: pc(0x7f634a2a205b), SP: 0x7ffd0100, By: "codes", Place: &Place{Kind: kindManaged, Module: "System.Private.CoreLib.dll",
 					Function: "System.Collections.Generic.Dictionary<__Canon, System.Collections.Generic.List<int>>.TryInsert(__Canon, System.Collections.Generic.List<int>, System.Collections.Generic.InsertionBehavior)",
-					Offset:   0x3b, Method: &Method{ID: 0x7f6349001000, Token: 0x06001234, Name: "System.Collections.Generic.Dictionary`2.TryInsert", ILOffset: 0, Code: "r2r"}}},
+					Offset:   0x3b, Method: &Method{ID: 0x7f6349001000, Token: 0x06001234, Name: "System.Collections.Generic.Dictionary`2.TryInsert", ILOffset: 0, FuncletKnown: true, Code: "r2r"}}},
 				{PC: pc(0x7f634a2a3000), SP: 0x7ffd0180, By: "codes", Place: &Place{Kind: kindManaged, Function: "dynamicClass.IL_STUB_PInvoke",
-					Offset: 0x80, Method: &Method{ID: 0x7f6349002000, Name: "dynamicClass.IL_STUB_PInvoke", ILOffset: -1, Code: "stub"}}},
+					Offset: 0x80, Method: &Method{ID: 0x7f6349002000, Name: "dynamicClass.IL_STUB_PInvoke", ILOffset: -1, FuncletKnown: true, Code: "stub"}}},
 				{Place: &Place{Kind: kindGap, Why: "no_rule: no source knows how to leave this frame, in libgone.so (abcd)"}},
 				{PC: pc(0x7f634a2a4000), SP: 0x7ffd0200, By: "explicit_frame", Place: &Place{Kind: kindManaged, Module: "app.dll", Function: "App.Program.Main(string[])",
-					Method: &Method{ID: 0x7f6349003000, Token: 0x06000001, Name: "App.Program.Main", ILOffset: 17, Funclet: true, Code: "jit"}}},
+					Method: &Method{ID: 0x7f6349003000, Token: 0x06000001, Name: "App.Program.Main", ILOffset: 17, Funclet: true, FuncletKnown: true, Code: "jit"}}},
 			},
 			Stop: Stop{Reason: "end_of_stack", PC: 0x7f634a2a4000, Complete: true, Text: "the unwind information marks this frame as outermost"}},
 		{TID: 3756, Managed: true, ManagedID: 2,
@@ -200,6 +200,33 @@ type (
 		}
 	}
 )
+
+// TestUnknown: what a dump lacks is null in JSON, and not told as the opposite for eyes.
+func TestUnknown(t *testing.T) {
+	f := Frame{Place: &Place{Kind: kindManaged, Function: "A.B()", Method: &Method{ILOffset: -1, Code: "jit"}}}
+	if got := f.suffix(); got != " (handler?)" {
+		t.Errorf("a frame that may be a handler's ends with %q", got)
+	}
+	var b jsonBuffer
+	b.raw("{")
+	b.place(f.Place)
+	b.thread(&Thread{Exception: &Exception{}})
+	b.raw("}")
+	var got struct {
+		Method    struct{ ID, Token, Name, IL_Offset, Funclet, Version any }
+		Exception struct{ Type, Message, Address any }
+	}
+	want := got
+	if err := json.Unmarshal(b.buf, &got); err != nil || got != want {
+		t.Errorf("%s: %+v, %v", b.buf, got, err)
+	}
+	// An empty message is one.
+	b = jsonBuffer{buf: []byte("{")}
+	b.thread(&Thread{Exception: &Exception{HasMessage: true}})
+	if !bytes.Contains(b.buf, []byte(`"message": ""`)) {
+		t.Errorf("an empty message is %s", b.buf)
+	}
+}
 
 func TestJSONShape(t *testing.T) {
 	d := json.NewDecoder(bytes.NewReader(render(t, "json", Style{})))

@@ -189,8 +189,12 @@ func (f *Frame) appendSuffix(b []byte) []byte {
 	if f.Offset != 0 {
 		b = strconv.AppendUint(append(b, "+0x"...), f.Offset, 16)
 	}
-	if m := f.Method; m != nil && m.Funclet {
+	switch m := f.Method; {
+	case m == nil:
+	case m.Funclet:
 		b = append(b, " (handler)"...)
+	case !m.FuncletKnown:
+		b = append(b, " (handler?)"...)
 	}
 	return b
 }

@@ -1,14 +1,16 @@
 package symbolize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/seamwalk/seam/managed/clr"
 )
 
 // Managed returns a method's name for eyes, Namespace.Type<T>.Method<U>(Params),
-// with what C# compilers generate told as what it was generated from. Without
-// a name it is empty.
+// with what C# compilers generate told as what it was generated from. "?" stands
+// for what is not known: (?) for parameters, Method?( where not even that the
+// method is generic is. Without a name it is empty.
 func Managed(m *clr.Method) string {
 	if m.Name == "" {
 		return ""
@@ -24,6 +26,10 @@ func Managed(m *clr.Method) string {
 		case c == '`':
 			n, end := arity(name, i+1)
 			i = end
+			if m.Unknown&clr.PartTypeArgs != 0 {
+				args(&b, slices.Repeat([]string{"?"}, min(n, maxUnknown)))
+				continue
+			}
 			if n == 0 || n > len(typeArgs) {
 				continue // an open type; its arity is no help to anybody
 			}
@@ -37,12 +43,19 @@ func Managed(m *clr.Method) string {
 	if len(m.MethodArgs) > 0 {
 		args(&b, m.MethodArgs)
 	}
+	if m.Unknown&clr.PartMethodArgs != 0 {
+		b.WriteByte('?')
+	}
 	if outer {
 		// Its parameters became fields of the state machine.
 		b.WriteString("()")
 		return b.String()
 	}
 	if m.Dynamic && len(m.Params) == 0 {
+		return b.String() // which says nothing of parameters
+	}
+	if m.Unknown&clr.PartParams != 0 {
+		b.WriteString("(?)")
 		return b.String()
 	}
 	b.WriteByte('(')
@@ -55,6 +68,9 @@ func Managed(m *clr.Method) string {
 	b.WriteByte(')')
 	return b.String()
 }
+
+// maxUnknown bounds how many generic arguments that are not known are told of.
+const maxUnknown = 16
 
 func args(b *strings.Builder, list []string) {
 	b.WriteByte('<')

@@ -22,6 +22,12 @@ func TestManaged(t *testing.T) {
 		{clr.Method{Name: "A.Outer`1+Inner`2.Map"}, "A.Outer.Inner.Map()"},
 		{clr.Method{Name: "dynamicClass.IL_STUB_PInvoke", Dynamic: true, ILStub: true}, "dynamicClass.IL_STUB_PInvoke"},
 
+		// What is not known.
+		{clr.Method{Name: "System.Threading.Thread.Join", Unknown: clr.PartParams}, "System.Threading.Thread.Join(?)"},
+		{clr.Method{Name: "A.List`1+Node`2.Add", Params: []string{"T"}, Unknown: clr.PartTypeArgs}, "A.List<?>.Node<?, ?>.Add(T)"},
+		{clr.Method{Name: "A.Sum", Unknown: clr.PartMethodArgs | clr.PartParams}, "A.Sum?(?)"},
+		{clr.Method{Name: "dynamicClass.Made", Dynamic: true, Unknown: clr.PartParams}, "dynamicClass.Made"},
+
 		// What csc generates; the names are those of Roslyn 4.
 		{clr.Method{Name: "App.Service+<Load>d__3.MoveNext"}, "App.Service.Load()"},
 		{clr.Method{Name: "App.Service`1+<Load>d__3`1.MoveNext", TypeArgs: []string{"int", "string"}}, "App.Service<int>.Load<string>()"},

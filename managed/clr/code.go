@@ -18,7 +18,10 @@ type Code struct {
 	Base    arch.Addr // what RVAs in unwind information are relative to
 	Unwind  uint32    // RVA of the unwind information
 	Header  arch.Addr // JIT: the RealCodeHeader; ReadyToRun: the ReadyToRunInfo
-	Index   uint32    // ReadyToRun: index of the method's (not the funclet's) RUNTIME_FUNCTION
+	// FuncletKnown says that Funclet was found out. Where the dump lacks what
+	// tells a handler from a body, both are false.
+	FuncletKnown bool
+	Index        uint32 // ReadyToRun: index of the method's (not the funclet's) RUNTIME_FUNCTION
 	// Row is the MethodDef row of ReadyToRun code that Complete found in the
 	// image's tables of entry points, else 0. Instance is then the signature
 	// of the instantiation, and 0 for a method that is not generic.
@@ -174,7 +177,7 @@ func (r *Runtime) lookupJIT(s rangeSection, ip arch.Addr) (c Code, missing arch.
 		return c, missing
 	}
 	c.setBody(f)
-	c.Funclet = c.Body.Lo != c.Start
+	c.Funclet, c.FuncletKnown = c.Body.Lo != c.Start, true
 	return c, 0
 }
 

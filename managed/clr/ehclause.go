@@ -26,10 +26,10 @@ const maxClauses = 1 << 16
 // Filter reports whether c is the funclet of an exception filter: one of its
 // method's clauses names the funclet's first byte as its filter. Filters run in
 // the first pass, on top of the frames that they judge. known is false if the
-// dump lacks the method's clauses.
+// dump lacks the method's clauses, or what tells whether c is a funclet at all.
 func (p *Replay) Filter(c *Code) (is, known bool) {
 	if !c.Funclet {
-		return false, true
+		return false, c.FuncletKnown
 	}
 	off := uint32(c.Body.Lo - c.Start)
 	if c.Kind == ReadyToRun {

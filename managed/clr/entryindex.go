@@ -29,7 +29,7 @@ func (r *Runtime) DescribeCode(c *Code) (Method, error) {
 	if c.Method != 0 || c.Row == 0 {
 		return r.Describe(c.Method)
 	}
-	d := describer{r: r}
+	d := newDescriber(r, 0)
 	d.m.Token = uint32(ecma.MethodDef)<<tokenRowBits | c.Row
 	at, ok := r.word(c.Header) // a ReadyToRunInfo begins with its Module
 	if !ok {
@@ -37,10 +37,15 @@ func (r *Runtime) DescribeCode(c *Code) (Method, error) {
 		return d.m, d.err
 	}
 	mod := r.module(arch.Addr(at))
-	if c.Instance != 0 && mod.err == nil {
+	switch {
+	case c.Instance == 0:
+		d.known(PartTypeArgs | PartMethodArgs)
+	case mod.err == nil:
 		in, err := mod.meta.Instance(r.some(c.Instance, maxInstance))
-		d.fail(err)
-		d.m.TypeArgs, d.m.MethodArgs = csharp(in.TypeArgs), csharp(in.MethodArgs)
+		if d.fail(err); err == nil {
+			d.m.TypeArgs, d.m.MethodArgs = csharp(in.TypeArgs), csharp(in.MethodArgs)
+			d.known(PartTypeArgs | PartMethodArgs)
+		}
 	}
 	d.named(mod, 0, c.Row)
 	return d.m, d.err
@@ -103,7 +108,7 @@ func (r *Runtime) completeR2R(c *Code) {
 		return
 	}
 	*c = m
-	c.Row, c.Instance = e.row, e.signature
+	c.Row, c.Instance, c.FuncletKnown = e.row, e.signature, true
 	// What the index was made of was not noted as read; this is the part of
 	// it that counts.
 	if e.signature == 0 {

@@ -9,10 +9,15 @@ import (
 
 // An Exception is an exception object in flight.
 type Exception struct {
-	Type    string    // full name of its class; "" if that cannot be read
-	Message string    // "" if it has none of its own, or that cannot be read
-	Address arch.Addr // of the object
-	HResult uint32
+	Type    string    // full name of its class; "" if a part of that cannot be read
+	Address arch.Addr // of the object; 0 if it cannot be found
+	// Message and HResult are known where the flag is set. A message is read
+	// whole or not at all; it is not known, too, where the exception has none
+	// of its own. One of more than 32,768 UTF-16 units is cut, and ends with "…".
+	Message    string
+	HasMessage bool
+	HResult    uint32
+	HasHResult bool
 }
 
 // maxMessage bounds an exception's message, in UTF-16 units.
@@ -36,9 +41,9 @@ func (r *Runtime) InFlight(t *Thread) *Exception {
 			e.Type = name
 		}
 	}
-	e.HResult, _ = r.u32(field(obj, n.ExcHResult))
+	e.HResult, e.HasHResult = r.u32(field(obj, n.ExcHResult))
 	if s, ok := r.word(field(obj, n.ExcMessage)); ok && s != 0 {
-		e.Message = r.text(arch.Addr(s))
+		e.Message, e.HasMessage = r.text(arch.Addr(s))
 	}
 	return e
 }
@@ -52,16 +57,16 @@ const exInfoObject = 0xb0
 const maxNested = 1 << 10
 
 // thrownOn finds the newest exception object of the ExInfo at a and those that
-// it nests in. A rethrow that has just begun may not have one yet.
+// it nests in. A rethrow that has just begun may not have one yet. Where a byte
+// is missing that would tell of a newer one, none is known.
 func (r *Runtime) thrownOn(a arch.Addr) (obj arch.Addr, ok bool) {
 	for n := 0; a != 0 && n < maxNested; n++ {
-		if obj, ok := r.thrown(field(a, r.names.ExcThrown)); ok {
-			return obj, true
+		obj, known := r.thrown(field(a, r.names.ExcThrown))
+		if known && obj == 0 && (r.major() == 9 || r.major() == 10) {
+			obj, known = r.objectAt(field(a, exInfoObject))
 		}
-		if v, ok := r.word(field(a, exInfoObject)); ok && v != 0 {
-			if mt, ok := r.methodTable(arch.Addr(v)); ok && r.isMethodTable(mt) {
-				return arch.Addr(v), true
-			}
+		if !known || obj != 0 {
+			return obj, known
 		}
 		prev, ok := r.word(field(a, r.names.ExcPrev))
 		if !ok {
@@ -72,26 +77,37 @@ func (r *Runtime) thrownOn(a arch.Addr) (obj arch.Addr, ok bool) {
 	return 0, false
 }
 
-// thrown finds the object that the word at a stands for. In .NET 8 to 10 it is
-// a handle, the address of a word that the GC keeps up to date; later it is
-// the object itself. An object's first word leads to a MethodTable, a
-// handle's to an object.
-func (r *Runtime) thrown(a arch.Addr) (obj arch.Addr, ok bool) {
+// thrown finds the object that the word at a stands for, 0 if there is none. In
+// .NET 8 to 10 it is a handle, the address of a word that the GC keeps up to
+// date; later it is the object itself. An object's first word leads to a
+// MethodTable, a handle's to an object. known is false if a byte is missing.
+func (r *Runtime) thrown(a arch.Addr) (obj arch.Addr, known bool) {
 	v, ok := r.word(a)
 	if !ok || v == 0 {
-		return 0, false
+		return 0, ok
 	}
-	p, ok := r.word(arch.Addr(v))
-	if !ok || p == 0 {
-		return 0, false
+	obj, known = r.objectAt(arch.Addr(v))
+	if obj != 0 {
+		return obj, true
 	}
-	if mt, ok := r.methodTable(arch.Addr(p)); ok && r.isMethodTable(mt) {
-		return arch.Addr(p), true
-	}
-	if mt, ok := r.methodTable(arch.Addr(v)); ok && r.isMethodTable(mt) {
+	is, known2 := r.isObject(arch.Addr(v))
+	if is {
 		return arch.Addr(v), true
 	}
-	return 0, false
+	return 0, known && known2
+}
+
+// objectAt returns the object that the word at a points to, 0 if there is none.
+func (r *Runtime) objectAt(a arch.Addr) (obj arch.Addr, known bool) {
+	v, ok := r.word(a)
+	if !ok || v == 0 {
+		return 0, ok
+	}
+	is, known := r.isObject(arch.Addr(v))
+	if !is {
+		v = 0
+	}
+	return arch.Addr(v), known
 }
 
 // objectBits are what the GC may set in an object's first word while it works.
@@ -103,34 +119,45 @@ func (r *Runtime) methodTable(obj arch.Addr) (mt arch.Addr, ok bool) {
 	return arch.Addr(v &^ objectBits), ok && v != 0
 }
 
-// isMethodTable reports whether mt is one: its class leads back to it, or to
-// the canonical one that it shares the class with.
-func (r *Runtime) isMethodTable(mt arch.Addr) bool {
+// isObject reports whether there is an object at a: its MethodTable's class leads
+// back to that, or to the canonical one that it shares the class with.
+func (r *Runtime) isObject(a arch.Addr) (is, known bool) {
+	mt, ok := r.methodTable(a)
+	if !ok {
+		_, have := r.word(field(a, r.names.ObjectMT))
+		return false, have
+	}
 	v, ok := r.word(field(mt, r.names.MTClass))
 	if !ok {
-		return false
+		return false, false
 	}
 	if v&mtCanonBit != 0 {
 		mt = arch.Addr(v &^ mtCanonBit)
 	}
 	class, err := r.class(mt)
 	if err != nil {
-		return false
+		return false, false
 	}
 	back, ok := r.word(field(class, r.names.ClassMT))
-	return ok && arch.Addr(back) == mt
+	return ok && arch.Addr(back) == mt, ok
 }
 
-// text reads the String object at a, as much of it as is allowed and there.
-func (r *Runtime) text(a arch.Addr) string {
+// text reads the String object at a; not ok if a part of it is missing.
+func (r *Runtime) text(a arch.Addr) (s string, ok bool) {
 	n, ok := r.u32(field(a, r.names.StringSize))
 	if !ok || n > 1<<30 {
-		return ""
+		return "", false
 	}
 	b := r.mem.View(field(a, r.names.StringText), 2*int(min(n, maxMessage)))
+	if b == nil && n > 0 {
+		return "", false
+	}
 	u := make([]uint16, len(b)/2)
 	for i := range u {
 		u[i] = binary.LittleEndian.Uint16(b[2*i:])
 	}
-	return string(utf16.Decode(u))
+	if s = string(utf16.Decode(u)); n > maxMessage {
+		s += "…"
+	}
+	return s, true
 }

@@ -1,10 +1,6 @@
 package clr
 
-import (
-	"strings"
-
-	"github.com/seamwalk/seam/arch"
-)
+import "github.com/seamwalk/seam/arch"
 
 // ILOffset returns the IL offset that the JIT's map has for pc in code c: that
 // of the last place at or before pc that has one. It is not ok for code
@@ -63,7 +59,7 @@ func (r *Runtime) jitForms() (outerForm, boundsForm) {
 	if _, ok := r.data.contracts["DebugInfo"]; ok {
 		return outerCounts, boundsBits3
 	}
-	if v := strings.SplitN(r.Version, ".", 2)[0]; v == "8" || v == "9" {
+	if v := r.major(); v == 8 || v == 9 {
 		return outerFlags9, boundsNibbles
 	}
 	return outerFlags10, boundsBits2

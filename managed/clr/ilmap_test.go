@@ -183,6 +183,9 @@ func TestILOffset(t *testing.T) {
 		if il, ok := r.ILOffset(c, arch.PC{Addr: code + 20, Exact: true}); !ok || il != 5 {
 			t.Errorf("%s: what is about to run at 20 is IL %#x, %v; want 5", version, il, ok)
 		}
+		if il, ok := r.ILOffset(Code{Kind: JIT, Header: header}, arch.PC{Addr: code + 20}); ok {
+			t.Errorf("%s: code whose start is not known is at IL %#x", version, il)
+		}
 		if _, ok := r.ILOffset(Code{Kind: Stub, Start: code}, arch.PC{Addr: code}); ok {
 			t.Errorf("%s: a stub has an IL offset", version)
 		}

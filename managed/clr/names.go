@@ -2,6 +2,7 @@ package clr
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/ecma"
@@ -17,12 +18,25 @@ type Method struct {
 	Name string
 	// TypeArgs and MethodArgs are the generic arguments, System.__Canon for
 	// shared ones; Params the parameter types, generic parameters by name.
-	// All are as C# prints them, with namespaces: ref int, System.Guid[].
+	// All are as C# prints them, with namespaces: ref int, System.Guid[]. One
+	// that could not be read is "?".
 	TypeArgs, MethodArgs, Params []string
-	Module                       string // path of the module that defines it, or its name; "" if not known
-	Dynamic                      bool   // IL stub or DynamicMethod
-	ILStub                       bool
+	// Unknown has the lists of which not even the length could be read. Those
+	// are empty, which does not mean that the method has none.
+	Unknown Parts
+	Module  string // path of the module that defines it, or its name; "" if not known
+	Dynamic bool   // IL stub or DynamicMethod
+	ILStub  bool
 }
+
+// Parts are lists of a Method, as a set.
+type Parts uint8
+
+const (
+	PartTypeArgs Parts = 1 << iota
+	PartMethodArgs
+	PartParams
+)
 
 // Bits of a MethodDesc and of what follows it, by its class
 // (src/coreclr/vm/method.hpp of .NET 8 to 10).
@@ -56,7 +70,7 @@ func (r *Runtime) Describe(md arch.Addr) (Method, error) {
 		m := m.(methodResult)
 		return m.method, m.err
 	}
-	d := describer{r: r, m: Method{ID: md}}
+	d := newDescriber(r, md)
 	d.describe()
 	r.names.kept.methods.Store(md, methodResult{d.m, d.err})
 	return d.m, d.err
@@ -68,6 +82,13 @@ type describer struct {
 	m   Method
 	err error // the first
 }
+
+func newDescriber(r *Runtime, md arch.Addr) describer {
+	return describer{r: r, m: Method{ID: md, Unknown: PartTypeArgs | PartMethodArgs | PartParams}}
+}
+
+// known says that parts of the method have been found out.
+func (d *describer) known(p Parts) { d.m.Unknown &^= p }
 
 func (d *describer) fail(err error) {
 	if d.err == nil && err != nil {
@@ -103,6 +124,8 @@ func (d *describer) describe() {
 	d.m.Token = uint32(ecma.MethodDef)<<tokenRowBits | rid
 	if flags&mdClass == mdInstantiated {
 		d.methodArgs()
+	} else {
+		d.known(PartMethodArgs)
 	}
 	d.declared(arch.Addr(mt), rid)
 }
@@ -123,6 +146,7 @@ func (d *describer) lost() {
 		return
 	}
 	d.m.Token = uint32(ecma.MethodDef)<<tokenRowBits | def.rid
+	d.known(PartTypeArgs | PartMethodArgs)
 	d.named(d.r.module(def.mod), 0, def.rid)
 }
 
@@ -142,6 +166,7 @@ func (d *describer) declared(mt arch.Addr, rid uint32) {
 			return
 		}
 		d.err = nil
+		d.known(PartTypeArgs)
 	}
 	if flags, ok := d.r.u32(field(mt, n.MTFlags2)); ok {
 		owner = flags >> 8
@@ -174,9 +199,26 @@ func (d *describer) named(mod *module, owner, rid uint32) {
 		return
 	}
 	d.m.Name = class + "." + row.Name
+	d.m.TypeArgs = d.count(PartTypeArgs, d.m.TypeArgs, meta, token)
+	d.m.MethodArgs = d.count(PartMethodArgs, d.m.MethodArgs, meta, ecma.Token(d.m.Token))
 	if row.Signature != nil {
 		d.params(meta, row.Signature, ecma.Scope{Type: token, Method: ecma.Token(d.m.Token)})
 	}
+}
+
+// count returns list, or if it is not known as many times "?" as metadata has
+// generic parameters for owner.
+func (d *describer) count(p Parts, list []string, meta *ecma.Metadata, owner ecma.Token) []string {
+	if d.m.Unknown&p == 0 {
+		return list
+	}
+	n, err := meta.GenericParams(owner)
+	if err != nil || n > maxTypeArgs {
+		d.fail(err)
+		return nil
+	}
+	d.known(p)
+	return csharp(slices.Repeat([]ecma.Type{unknownType}, n))
 }
 
 // params fills Params from a signature.
@@ -184,7 +226,10 @@ func (d *describer) params(meta *ecma.Metadata, sig []byte, scope ecma.Scope) {
 	scope.Handle = d.r.typeOf
 	s, err := meta.MethodSig(sig, scope)
 	d.fail(err)
-	d.m.Params = csharp(s.Params)
+	if !s.Cut {
+		d.m.Params = csharp(s.Params)
+		d.known(PartParams)
+	}
 }
 
 // maxTypesText bounds the text of one list of types, in bytes: two bytes of a
@@ -215,10 +260,14 @@ func (d *describer) typeArgs(mt arch.Addr) {
 		return
 	}
 	if flags&mtComponentSize != 0 || flags&mtGenerics == 0 || flags&mtGenerics == mtOpen {
+		d.known(PartTypeArgs)
 		return
 	}
 	w := typeWalk{r: d.r, left: maxTypeNodes}
-	d.m.TypeArgs = csharp(w.args(mt, 0))
+	if args := w.args(mt, 0); args != nil {
+		d.m.TypeArgs = csharp(args)
+		d.known(PartTypeArgs)
+	}
 	d.fail(w.err)
 }
 
@@ -233,7 +282,12 @@ func (d *describer) methodArgs() {
 		d.fail(missing("its generic arguments", field(d.m.ID, n.InstArgs)))
 		return
 	}
-	if flags&instKind == instDefinition || list == 0 || count > maxTypeArgs {
+	if count > maxTypeArgs {
+		d.fail(fmt.Errorf("its generic arguments are broken"))
+		return
+	}
+	d.known(PartMethodArgs)
+	if flags&instKind == instDefinition || list == 0 {
 		return
 	}
 	w := typeWalk{r: d.r, left: maxTypeNodes}
@@ -246,6 +300,7 @@ func (d *describer) methodArgs() {
 func (d *describer) dynamic(mt arch.Addr) {
 	n := &d.r.names
 	d.m.Dynamic = true
+	d.known(PartTypeArgs | PartMethodArgs)
 	flags, ok := d.r.u32(field(d.m.ID, n.SigFlags))
 	if !ok {
 		d.fail(missing("its kind", field(d.m.ID, n.SigFlags)))
@@ -287,6 +342,9 @@ func (d *describer) stored(mod *module, scope ecma.Scope) {
 		return
 	}
 	if sig == 0 || size == 0 || size > maxSignature {
+		if size <= maxSignature {
+			d.known(PartParams)
+		}
 		return
 	}
 	b := d.r.mem.View(arch.Addr(sig), int(size))
@@ -305,6 +363,7 @@ func (d *describer) stored(mod *module, scope ecma.Scope) {
 // behind those that System.Array has (ArrayMethodDesc::GetName).
 func (d *describer) array(mt arch.Addr) {
 	n := &d.r.names
+	d.known(PartTypeArgs | PartMethodArgs)
 	t, err := d.r.typeOf(mt)
 	d.fail(err)
 	slot, ok1 := d.r.u16(field(d.m.ID, n.MDSlot))

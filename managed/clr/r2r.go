@@ -126,7 +126,7 @@ func (r *Runtime) entryPoint(c *Code, funcs arch.Addr, i uint32) (missing arch.A
 		}
 		if md != 0 {
 			c.Method, c.Start, c.Index = arch.Addr(md), start, i
-			c.Funclet = n > 0
+			c.Funclet, c.FuncletKnown = n > 0, true
 			return 0
 		}
 		if i == 0 {

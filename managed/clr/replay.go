@@ -3,7 +3,6 @@ package clr
 import (
 	"encoding/hex"
 	"encoding/json"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -37,8 +36,7 @@ func (r *Runtime) Replay() *Replay {
 	// Every field has a default, or is optional: fill cannot fail on them.
 	_ = r.data.fill(&p.layout)
 	_ = r.data.fill(&p.frames)
-	first, _, _ := strings.Cut(r.Version, ".")
-	p.major, _ = strconv.Atoi(first)
+	p.major = r.major()
 	p.ex = exInfoFor(p.major)
 	return p
 }

@@ -241,6 +241,13 @@ func (r *Runtime) version() string {
 	return ""
 }
 
+// major returns the first number of the version, 0 if that is not known.
+func (r *Runtime) major() int {
+	first, _, _ := strings.Cut(r.Version, ".")
+	n, _ := strconv.Atoi(first)
+	return n
+}
+
 // u8 to word read the memory of the process; ok is false where a byte is missing.
 
 func (r *Runtime) u8(a arch.Addr) (uint8, bool) {

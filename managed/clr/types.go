@@ -2,6 +2,7 @@ package clr
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
@@ -215,7 +216,9 @@ func (w *typeWalk) handle(h arch.Addr, depth int) ecma.Type {
 	}
 	t := ecma.Type{Name: name}
 	if flags&mtComponentSize == 0 && flags&mtGenerics != 0 && flags&mtGenerics != mtOpen {
-		t.Args = w.args(h, depth)
+		if t.Args = w.args(h, depth); t.Args == nil {
+			t.Args = slices.Repeat([]ecma.Type{unknownType}, max(1, ecma.Arity(name)))
+		}
 	}
 	return t
 }
@@ -282,7 +285,8 @@ func (r *Runtime) class(mt arch.Addr) (arch.Addr, error) {
 
 // args returns the generic arguments of a MethodTable. It has one dictionary
 // for each generic class it derives from; its own is the last, and begins with
-// the arguments (GenericsDictInfo lies before the array of dictionaries).
+// the arguments (GenericsDictInfo lies before the array of dictionaries). It
+// returns nil if not even their number can be read.
 func (w *typeWalk) args(mt arch.Addr, depth int) []ecma.Type {
 	n := &w.r.names
 	dicts, ok := w.r.word(field(mt, n.MTArgs))
@@ -305,7 +309,7 @@ func (w *typeWalk) args(mt arch.Addr, depth int) []ecma.Type {
 	list, ok := w.r.word(at)
 	if !ok {
 		w.fail(missing("the generic arguments of a MethodTable", at))
-		return nil
+		return slices.Repeat([]ecma.Type{unknownType}, int(size))
 	}
 	return w.list(arch.Addr(list), int(size), depth)
 }
@@ -316,8 +320,8 @@ func (w *typeWalk) list(at arch.Addr, n, depth int) []ecma.Type {
 	for i := range n {
 		h, ok := w.r.word(at + 8*arch.Addr(i))
 		if !ok {
-			w.fail(missing("a generic argument", at+8*arch.Addr(i)))
-			return append(ts, unknownType)
+			ts = append(ts, w.fail(missing("a generic argument", at+8*arch.Addr(i))))
+			continue
 		}
 		ts = append(ts, w.handle(arch.Addr(h), depth+1))
 	}
