@@ -58,6 +58,7 @@ func (f *shared) symbolFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.BoolVar(&f.symbols, "symbols", true, "name native frames by the symbols of their images")
 	fs.BoolVar(&f.noSymbols, "no-symbols", false, "leave native frames without names")
+	cmd.MarkFlagsMutuallyExclusive("symbols", "no-symbols")
 }
 
 // formatFlag registers --format, and how results for eyes look.
@@ -93,6 +94,7 @@ func (f *shared) open(path string, track bool) (*dump, error) {
 	if err != nil {
 		return nil, advise(path, err)
 	}
+	f.tellUnused(p)
 	d := &dump{Process: p}
 	if d.selected, err = f.selectThreads(p); err != nil {
 		p.Close()
@@ -170,6 +172,20 @@ func finder(place string) (loader.Finder, error) {
 		return loader.DirFinder(place), nil
 	}
 	return loader.FileFinder(place)
+}
+
+// tellUnused warns of files of --images that are none of the dump's images.
+func (f *shared) tellUnused(p *loader.Process) {
+	for _, place := range f.images {
+		if st, err := os.Stat(place); err != nil || st.IsDir() {
+			continue // none, or a folder
+		}
+		file, err := loader.FileFinder(place)
+		if err == nil && !slices.ContainsFunc(p.Images, func(m *loader.Image) bool { return len(file.Find(m.ID, m.Path)) > 0 }) {
+			p.Warnings = append(p.Warnings, loader.Warning{Code: "image_unused", Off: -1,
+				Text: fmt.Sprintf("--images %s: by name and identity it is none of the dump's images", place)})
+		}
+	}
 }
 
 // selectThreads returns the threads that --thread asks for, in the order of the dump.

@@ -76,6 +76,7 @@ func TestCommands(t *testing.T) {
 		{"snapshot --abort-after -1 core", 2, nothing, "not a number of callbacks", ""},
 		{"snapshot --requests - --thread 100 core", 2, nothing, "requests thread", ""},
 		{"methods --limit 1 --format perfmap core", 2, nothing, "no place", ""},
+		{"stacks --symbols --no-symbols core", 2, nothing, "symbols", ""},
 		// A flag that would change nothing is refused.
 		{"info --limit 1 core", 2, nothing, "unknown flag: --limit", ""},
 		{"info --no-symbols core", 2, nothing, "unknown flag", ""},

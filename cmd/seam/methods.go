@@ -50,7 +50,7 @@ name, as perf expects them in /tmp/perf-PID.map.`,
 			return nil
 		},
 	}
-	f.dumpFlags(cmd, "there is no method, one without a name, or any warning")
+	f.dumpFlags(cmd, "there is no method, one without a name, or a warning of the dump or runtime")
 	f.limitFlag(cmd, "methods")
 	f.formatFlag(cmd, "the MethodDesc of each method", "text", "json", perfmap)
 	f.widthFlag(cmd)

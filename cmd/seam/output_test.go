@@ -30,20 +30,26 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	incomplete := filepath.Join(t.TempDir(), "incomplete")
+	if err := os.WriteFile(incomplete, makeCore([]uint32{100, 101}), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range []string{
+		"stacks " + incomplete, "stacks --format json " + incomplete, "trim " + incomplete + " -",
 		"stacks CORE", "stacks --format json CORE", "stacks --thread 3684 CORE", "stacks --as-profiler CORE", "stacks --as-profiler --format json CORE",
 		"info CORE", "info --format json CORE", "methods CORE", "methods --format json CORE", "methods --format perfmap CORE", "methods --limit 1 CORE",
 		"seed CORE", "seed --format json CORE", "seed --hazards CORE", "snapshot CORE", "snapshot --format jsonl CORE", "snapshot --thread 3684 CORE",
 		"trim CORE -", "trim CORE " + filepath.Join(t.TempDir(), "out"),
 	} {
 		for _, strict := range []string{"", "--strict "} {
-			cmd := exec.Command(exe, strings.Fields(strings.Replace(args, "CORE", strict+"--images none "+core, 1))...)
+			args := args + " " + strict + "--images none"
+			cmd := exec.Command(exe, strings.Fields(strings.Replace(args, "CORE", core, 1))...)
 			var errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = full, &errs
 			cmd.Env = append(os.Environ(), "SEAM_TEST_RUN=1", "SEAM_IMAGES=")
 			var exit *exec.ExitError
 			if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(errs.String(), "no space") {
-				t.Errorf("%s %s: %v, %q", args, strict, err, errs.String())
+				t.Errorf("%s: %v, %q", args, err, errs.String())
 			}
 		}
 	}

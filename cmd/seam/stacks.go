@@ -55,12 +55,14 @@ With -v each frame has its stack pointer, and how it was found:
 			if profiler {
 				return f.asProfiler(cmd, d, style)
 			}
-			if err := f.write(d, out); err != nil && !errors.Is(err, errStrict) {
-				return err
-			} else if err := errors.Join(w.Flush(), err); err != nil {
-				return err
+			strict := f.write(d, out)
+			if strict != nil && !errors.Is(strict, errStrict) {
+				return strict
 			}
-			return nil
+			if err := w.Flush(); err != nil {
+				return err // stacks that nobody got are not written, whatever they lack
+			}
+			return strict
 		},
 	}
 	f.dumpFlags(cmd, "a stack is incomplete or has a gap, or there is none")
@@ -84,5 +86,8 @@ func (f *shared) write(d *dump, out report.Output) error {
 	if strict != nil && !errors.Is(strict, errStrict) {
 		return strict
 	}
-	return errors.Join(out.End(d.build.Tail()), strict)
+	if err := out.End(d.build.Tail()); err != nil {
+		return err
+	}
+	return strict
 }

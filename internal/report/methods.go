@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
@@ -25,9 +26,11 @@ type MethodTable struct {
 }
 
 // Whole reports whether there are methods, all with a name, and nothing is
-// known to be missing.
+// known to be missing. A file of another build that was passed over takes
+// nothing away but names.
 func (t *MethodTable) Whole() bool {
-	return len(t.List) > 0 && t.Unnamed == 0 && len(t.Tail.Warnings) == 0
+	other := func(w Warning) bool { return w.Code != "image_differs" }
+	return len(t.List) > 0 && t.Unnamed == 0 && !slices.ContainsFunc(t.Tail.Warnings, other)
 }
 
 // Methods names the methods of the process's table. A table made from a
