@@ -81,6 +81,7 @@ var AMD64 = &Arch{
 	AfterCall: amd64AfterCall,
 	CallTo:    amd64CallTo,
 	Straight:  amd64Straight,
+	PLT:       amd64PLT,
 	Strip:     func(a Addr) Addr { return a },
 	PE:        PECodes{Entry: 12, Function: amd64PEFunction, Rule: amd64PERule},
 }

@@ -85,6 +85,9 @@ type Arch struct {
 	// Straight reports whether the code at from comes to the instruction at to
 	// without a jump, conditional ones apart, or a return, and with how many calls.
 	Straight func(mem Memory, from, to Addr) (calls int, ok bool)
+	// PLT returns the entries of a procedure linkage table of an ELF image, whose
+	// bytes are code and lie at at, in order. What is not one is left out.
+	PLT func(code []byte, at LinkAddr) []PLTEntry
 	// Strip removes pointer authentication from a code address.
 	Strip func(a Addr) Addr
 	// PE reads this CPU's PE unwind codes.

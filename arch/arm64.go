@@ -48,6 +48,7 @@ var ARM64 = &Arch{
 	AfterCall: arm64AfterCall,
 	CallTo:    arm64CallTo,
 	Straight:  arm64Straight,
+	PLT:       arm64PLT,
 	Strip:     arm64Strip,
 	PE:        PECodes{Entry: 8, Function: arm64PEFunction, Rule: arm64PERule},
 }

@@ -5,51 +5,80 @@ import (
 	"github.com/seamwalk/seam/loader"
 )
 
-// Sizes of the procedure linkage table, the same in the psABIs of x86-64 and
-// AArch64: entries of 16 bytes, relocations of 24 (Elf64_Rela).
-const (
-	pltEntry = 16
-	relaSize = 24
-)
+// relaSize is the size of an Elf64_Rela.
+const relaSize = 24
 
-// openPLT names the entries of the procedure linkage table after the functions
-// they jump to, as gdb does: a thread can stand in one. They come in the order
-// of their relocations, behind the code that resolves names lazily, which fills
-// what is left of .plt; .plt.sec (with IBT) has none.
+// openPLT names the entries of procedure linkage tables after the functions they
+// jump to, as gdb does: a thread can stand in one.
 func openPLT(s *Symbolizer, img *loader.Image) *table {
-	rela := mapped(s, img, ".rela.plt")
-	n := len(rela) / relaSize
-	if n == 0 {
-		return nil
+	t := pltTable(s.proc.Arch, func(name string) (at arch.LinkAddr, data []byte) {
+		if span, ok := img.Table(name); ok && span.Lo < span.Hi && span.Hi-span.Lo <= maxMapped {
+			return arch.LinkAddr(uint64(span.Lo) - img.Bias()), mapped(s, img, name)
+		}
+		return 0, nil
+	})
+	if t != nil {
+		t.finish(0, linkEnd(img))
 	}
-	syms, strs := dynamicSymbols(s, img)
+	return t
+}
+
+// pltTable finds what openPLT does in the sections of an image; section gives
+// where one lies and its bytes.
+//
+// The function is told by the slot of the global offset table that an entry jumps
+// through: the dynamic linker fills it in by a relocation, which has the symbol.
+// Entries of .plt.got, for functions whose address is taken too, are filled in at
+// once, by .rela.dyn.
+func pltTable(a *arch.Arch, section func(name string) (at arch.LinkAddr, data []byte)) *table {
+	_, lazy := section(".rela.plt")
+	_, syms := section(".dynsym")
+	_, strs := section(".dynstr")
 	t := &table{names: strs, suffix: "@plt"}
-	for _, section := range []string{".plt", ".plt.sec"} {
-		span, ok := img.Table(section)
-		if !ok || span.Hi-span.Lo < arch.Addr(n*pltEntry) || span.Hi < span.Lo {
+	slots := map[arch.LinkAddr]uint32{} // to names
+	fill := func(rela []byte) {
+		for ; len(rela) >= relaSize; rela = rela[relaSize:] {
+			if name := symbolName(rela, syms, strs); name != 0 {
+				slots[arch.LinkAddr(le64(rela))] = name
+			}
+		}
+	}
+	fill(lazy)
+	for _, table := range []string{".plt", ".plt.sec", ".plt.got"} {
+		at, code := section(table)
+		if code == nil {
 			continue
 		}
-		first := arch.LinkAddr(uint64(span.Hi) - uint64(n*pltEntry) - img.Bias())
-		if section == ".plt.sec" {
-			first = arch.LinkAddr(uint64(span.Lo) - img.Bias())
+		if table == ".plt.got" {
+			_, rela := section(".rela.dyn")
+			fill(rela)
 		}
-		for i := range n {
-			// r_info holds the symbol's index in its upper half.
-			sym := uint64(le32(rela[i*relaSize+12:]))
-			if sym == 0 || (sym+1)*symSize > uint64(len(syms)) {
-				continue // IRELATIVE has no symbol
+		for _, e := range a.PLT(code, at) {
+			name := slots[e.Slot]
+			if e.Index >= 0 && e.Index < len(lazy)/relaSize {
+				name = symbolName(lazy[e.Index*relaSize:], syms, strs)
 			}
-			name := le32(syms[sym*symSize:])
-			if name == 0 || uint64(name) >= uint64(len(strs)) {
-				continue
+			if name != 0 {
+				t.entries = append(t.entries, entry{at: e.At, end: e.End, name: name, sized: true})
 			}
-			at := first + arch.LinkAddr(i*pltEntry)
-			t.entries = append(t.entries, entry{at: at, end: at + pltEntry, name: name, sized: true})
 		}
 	}
 	if t.entries == nil {
 		return nil
 	}
-	t.finish(0, linkEnd(img))
 	return t
+}
+
+// symbolName returns where strs has the name of a relocation's symbol, or 0:
+// IRELATIVE and RELATIVE have none.
+func symbolName(rela, syms, strs []byte) uint32 {
+	// r_info holds the symbol's index in its upper half.
+	sym := uint64(le32(rela[12:]))
+	if sym == 0 || (sym+1)*symSize > uint64(len(syms)) {
+		return 0
+	}
+	if name := le32(syms[sym*symSize:]); uint64(name) < uint64(len(strs)) {
+		return name
+	}
+	return 0
 }
