@@ -36,24 +36,31 @@ func pltTable(a *arch.Arch, section func(name string) (at arch.LinkAddr, data []
 	_, strs := section(".dynstr")
 	t := &table{names: strs, suffix: "@plt"}
 	slots := map[arch.LinkAddr]uint32{} // to names
-	fill := func(rela []byte) {
+	fill := func(rela []byte, from, to arch.LinkAddr) {
 		for ; len(rela) >= relaSize; rela = rela[relaSize:] {
-			if name := symbolName(rela, syms, strs); name != 0 {
-				slots[arch.LinkAddr(le64(rela))] = name
+			if at := arch.LinkAddr(le64(rela)); at >= from && at <= to {
+				if name := symbolName(rela, syms, strs); name != 0 {
+					slots[at] = name
+				}
 			}
 		}
 	}
-	fill(lazy)
+	fill(lazy, 0, ^arch.LinkAddr(0))
 	for _, table := range []string{".plt", ".plt.sec", ".plt.got"} {
 		at, code := section(table)
 		if code == nil {
 			continue
 		}
-		if table == ".plt.got" {
-			_, rela := section(".rela.dyn")
-			fill(rela)
+		entries := a.PLT(code, at)
+		if table == ".plt.got" && len(entries) > 0 {
+			from, to := entries[0].Slot, entries[0].Slot
+			for _, e := range entries {
+				from, to = min(from, e.Slot), max(to, e.Slot)
+			}
+			_, rela := section(".rela.dyn") // which has thousands of others
+			fill(rela, from, to)
 		}
-		for _, e := range a.PLT(code, at) {
+		for _, e := range entries {
 			name := slots[e.Slot]
 			if e.Index >= 0 && e.Index < len(lazy)/relaSize {
 				name = symbolName(lazy[e.Index*relaSize:], syms, strs)
