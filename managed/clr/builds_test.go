@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/corpus"
 )
 
@@ -192,5 +193,38 @@ func relocated(f *elf.File, data []byte) func(at uint64, n int) []byte {
 	return func(at uint64, n int) []byte {
 		o := off(at)
 		return mem[o : o+n]
+	}
+}
+
+// TestKnows: a runtime found by its table of variables is believed if most of its
+// threads are threads of the dump. One may be of a thread that has ended.
+func TestKnows(t *testing.T) {
+	for _, test := range []struct {
+		ids  []uint64 // the dump has thread 100
+		want bool
+	}{{[]uint64{100}, true}, {[]uint64{100, 0, 0}, true}, {[]uint64{100, 100, 555}, true}, {[]uint64{100, 555}, false}, {[]uint64{0}, false}, {nil, false}} {
+		m := newFakeTypes(t)
+		model := fakeRuntime(t, nil)
+		m.heap(model, 0x800, []int{32}, []int{64})
+		l := &model.threadLayout
+		store, _ := model.data.pointer("ThreadStore")
+		const list, threads = arch.Addr(0x6000_0000), arch.Addr(0x6100_0000)
+		m.word(store, list)
+		m.put(field(list, l.StoreCount), uint64(len(test.ids)), 4)
+		prev := field(list, l.StoreFirst)
+		for i, id := range test.ids {
+			at := threads + arch.Addr(i)<<12
+			for off := arch.Addr(0); off < 0x400; off += 8 {
+				m.word(at+off, 0)
+			}
+			m.put(field(at, l.OSID), id, 8)
+			m.word(prev, field(at, l.Link))
+			prev = field(at, l.Link)
+		}
+		m.word(prev, 0)
+		if r := fakeRuntime(t, m.core(t)); r.knows() != test.want {
+			ts, warns := r.Threads()
+			t.Errorf("threads %v: %v; %d read, %v", test.ids, !test.want, len(ts), warns)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package clr
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -67,19 +68,17 @@ func parseContract(text []byte, pointers []uint64) (*contract, error) {
 			if l, ok := v.([]any); ok && len(l) > 0 {
 				v = l[0] // [offset, "type"]
 			}
-			n, ok := number(v)
-			if !ok || n > maxStructure {
-				return nil, fmt.Errorf("the contract descriptor has no usable offset for %s.%s", typ, name)
+			// One that cannot be an offset is left out: most are of no use
+			// here, and those that are count as lacking.
+			if n, ok := number(v); ok && n <= maxStructure {
+				c.offsets[typ+"."+name] = int(n)
 			}
-			c.offsets[typ+"."+name] = int(n)
 		}
 	}
 	for name, v := range doc.Globals {
-		g, err := parseGlobal(v, pointers)
-		if err != nil {
-			return nil, fmt.Errorf("the contract descriptor's global %s: %w", name, err)
+		if g, ok := parseGlobal(v, pointers); ok {
+			c.globals[name] = g
 		}
-		c.globals[name] = g
 	}
 	for name, v := range doc.Contracts {
 		c.contracts[name] = fmt.Sprint(v)
@@ -89,28 +88,26 @@ func parseContract(text []byte, pointers []uint64) (*contract, error) {
 
 // parseGlobal reads one of the four shapes that a global has: v, [n],
 // [v, "type"] and [[n], "type"], where n is a slot of the pointer data.
-func parseGlobal(v any, pointers []uint64) (global, error) {
+func parseGlobal(v any, pointers []uint64) (g global, ok bool) {
 	if l, ok := v.([]any); ok && len(l) == 2 {
 		v = l[0]
 	}
 	if l, ok := v.([]any); ok && len(l) == 1 {
 		n, ok := number(l[0])
 		if !ok || n >= uint64(len(pointers)) {
-			return global{}, fmt.Errorf("no slot %v in pointer data of %d", l[0], len(pointers))
+			return global{}, false
 		}
-		return global{value: pointers[n], pointer: true}, nil
+		return global{value: pointers[n], pointer: true}, true
 	}
 	if n, ok := number(v); ok {
 		g := global{value: n}
 		if s, ok := v.(string); ok {
 			g.text = s
 		}
-		return g, nil
+		return g, true
 	}
-	if s, ok := v.(string); ok {
-		return global{text: s}, nil
-	}
-	return global{}, fmt.Errorf("unknown shape %v", v)
+	s, ok := v.(string)
+	return global{text: s}, ok
 }
 
 // number reads a JSON number, or a decimal or hexadecimal one in a string.
@@ -178,11 +175,41 @@ func lenient(text []byte) []byte {
 	return out
 }
 
+// nowhere stands for the offset of a field that the descriptor lacks: no
+// address that it is added to is one of a process, so that what lies there is
+// missing.
+const nowhere = math.MinInt
+
 // fill sets the int fields of the struct that v points to from their tags:
 // `c:"Type.Field"` is the field's offset, `c:"Type.!"` the size of the type.
 // Where the descriptor lacks it, a number behind a comma is taken instead; a
-// field without one is then an error that names it.
-func (c *contract) fill(v any) error {
+// field without one is then nowhere, and its name is in lacks.
+func (c *contract) fill(v any) (lacks []string) {
+	c.fields(v, func(name string, to reflect.Value, off int, ok bool) {
+		if !ok {
+			off, lacks = nowhere, append(lacks, name)
+		}
+		to.SetInt(int64(off))
+	})
+	return lacks
+}
+
+// update is fill for a struct that has values: what the descriptor lacks keeps
+// its own, and its name is in lacks.
+func (c *contract) update(v any) (lacks []string) {
+	c.fields(v, func(name string, to reflect.Value, off int, ok bool) {
+		if ok {
+			to.SetInt(int64(off))
+		} else {
+			lacks = append(lacks, name)
+		}
+	})
+	return lacks
+}
+
+// fields calls each with the fields of the struct that v points to that have a
+// tag, and what the descriptor or the tag has for them.
+func (c *contract) fields(v any, each func(name string, to reflect.Value, off int, ok bool)) {
 	s := reflect.ValueOf(v).Elem()
 	for i := range s.NumField() {
 		tag, ok := s.Type().Field(i).Tag.Lookup("c")
@@ -195,12 +222,8 @@ func (c *contract) fill(v any) error {
 			n, err := strconv.Atoi(def)
 			off, ok = n, err == nil
 		}
-		if !ok {
-			return fmt.Errorf("the contract descriptor does not have %s", name)
-		}
-		s.Field(i).SetInt(int64(off))
+		each(name, s.Field(i), off, ok)
 	}
-	return nil
 }
 
 // global returns a global that is a number.

@@ -1,6 +1,7 @@
 package clr
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,14 +50,18 @@ func TestParseContract(t *testing.T) {
 		Default int `c:"Thread.NotThere,12"`
 		Size    int `c:"Thread.!"`
 	}
-	if err := c.fill(&l); err != nil || l.ID != 16 || l.Default != 12 || l.Size != 640 {
-		t.Errorf("fill: %+v, %v", l, err)
+	if lacks := c.fill(&l); lacks != nil || l.ID != 16 || l.Default != 12 || l.Size != 640 {
+		t.Errorf("fill: %+v, %v", l, lacks)
 	}
 	var missing struct {
 		X int `c:"Thread.NotThere"`
 	}
-	if err := c.fill(&missing); err == nil || !strings.Contains(err.Error(), "Thread.NotThere") {
-		t.Errorf("a missing field gives %v", err)
+	if lacks := c.fill(&missing); len(lacks) != 1 || lacks[0] != "Thread.NotThere" || missing.X != nowhere {
+		t.Errorf("a missing field is at %d; lacking is %v", missing.X, lacks)
+	}
+	missing.X = 7
+	if lacks := c.update(&missing); len(lacks) != 1 || missing.X != 7 {
+		t.Errorf("what is missing from an update is at %d; lacking is %v", missing.X, lacks)
 	}
 }
 
@@ -67,14 +72,81 @@ func TestParseContractRefuses(t *testing.T) {
 		{"no version", `{"types": {}}`, "version"},
 		{"another version", `{"version": 1}`, "version"},
 		{"a baseline", `{"version": 0, "baseline": "net12"}`, "net12"},
-		{"a slot that is not there", `{"version": 0, "globals": {"G": [[9], "pointer"]}}`, "slot 9"},
-		{"a huge offset", `{"version": 0, "types": {"T": {"F": 4294967296}}}`, "T.F"},
-		{"a negative offset", `{"version": 0, "types": {"T": {"F": -8}}}`, "T.F"},
-		{"a field without an offset", `{"version": 0, "types": {"T": {"F": []}}}`, "T.F"},
 	} {
 		if _, err := parseContract([]byte(test.text), nil); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want an error about %q", test.name, err, test.want)
 		}
+	}
+}
+
+// What cannot be an offset or a value is left out, and all else is taken.
+func TestParseContractLeavesOut(t *testing.T) {
+	for name, text := range map[string]string{
+		"a slot that is not there":    `{"version": 0, "types": {"T": {"G": 8}}, "globals": {"F": [[9], "pointer"], "G": 1}}`,
+		"a value of no known shape":   `{"version": 0, "types": {"T": {"G": 8}}, "globals": {"F": {"a": 1}, "G": 1}}`,
+		"a huge offset":               `{"version": 0, "types": {"T": {"F": 4294967296, "G": 8}}, "globals": {"G": 1}}`,
+		"a negative offset":           `{"version": 0, "types": {"T": {"F": -8, "G": 8}}, "globals": {"G": 1}}`,
+		"a field without an offset":   `{"version": 0, "types": {"T": {"F": [], "G": 8}}, "globals": {"G": 1}}`,
+		"an offset of no known shape": `{"version": 0, "types": {"T": {"F": {"a": 1}, "G": 8}}, "globals": {"G": 1}}`,
+	} {
+		c, err := parseContract([]byte(text), nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		_, field := c.offsets["T.F"]
+		_, value := c.globals["F"]
+		if g, _ := c.global("G"); field || value || c.offsets["T.G"] != 8 || g != 1 {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}
+
+// A runtime whose contract lacks fields is read as far as it goes: what needs
+// them is missing, what does not is as always, and they are named.
+func TestPartialContract(t *testing.T) {
+	f := newFakeTypes(t)
+	want := f.methods(t)
+	p := f.core(t)
+	open := func(lack ...string) *Runtime {
+		r := fakeRuntime(t, p)
+		for _, name := range lack {
+			delete(r.data.offsets, name)
+			delete(r.data.globals, name)
+		}
+		if err := r.layouts(); err != nil {
+			t.Fatalf("without %v: %v", lack, err)
+		}
+		if !slices.Equal(r.Lacks, lack) {
+			t.Errorf("lacking is %v, want %v", r.Lacks, lack)
+		}
+		return r
+	}
+	if m, err := open("Thread.State", "Exception._HResult").Describe(want[0].ID); err != nil || m.Name != want[0].Name {
+		t.Errorf("without a Thread's state a method is %+v, %v", m, err)
+	}
+	if m, err := open("MethodTable.Module").Describe(want[0].ID); err == nil || m.Name != "" {
+		t.Errorf("without a MethodTable's module a method is %+v, %v", m, err)
+	}
+	if m, err := open("MethodDescTokenRemainderBitCount").Describe(want[0].ID); err == nil || m.Token != 0 {
+		t.Errorf("without a way to read its token a method is %+v, %v", m, err)
+	}
+	r := open("TransitionBlock.!", "ThreadStore.ThreadCount")
+	for id, kind := range r.frameKinds {
+		if kind.transition() {
+			t.Errorf("a %v, %#x, is still known", kind, id)
+		}
+	}
+	if len(r.frameKinds) == 0 {
+		t.Error("no kind of Frame is known")
+	}
+	if ts, warns := r.Threads(); len(ts) > 0 || len(warns) == 0 {
+		t.Errorf("%d threads, %v", len(ts), warns)
+	}
+	r = fakeRuntime(t, p)
+	delete(r.data.offsets, "RangeSection.Flags")
+	if err := r.layouts(); err == nil || !strings.Contains(err.Error(), "RangeSection.Flags") {
+		t.Errorf("without the flags of a range of code: %v", err)
 	}
 }
 

@@ -69,18 +69,25 @@ func byDacTable(p *loader.Process, img *loader.Image) *Runtime {
 	return nil
 }
 
-// knows reports whether the runtime's threads are threads of the dump, and its
-// map of code has sections: what layouts of another release would not give.
+// knows reports whether most of the runtime's threads are threads of the dump,
+// and its map of code has sections: what layouts of another release would not
+// give. Not all are, because a Thread object keeps the id of a thread that has
+// ended until it is finalized, and a dump may lack a thread.
 func (r *Runtime) knows() bool {
-	ts, warns := r.Threads()
-	if len(warns) > 0 || len(ts) == 0 {
-		return false
-	}
+	ts, _ := r.Threads()
+	with, there := 0, 0
 	for i := range ts {
 		tid := ts[i].OSID
-		if tid != 0 && !slices.ContainsFunc(r.proc.Threads, func(t loader.Thread) bool { return uint64(t.ID) == tid }) {
-			return false
+		if tid == 0 {
+			continue
 		}
+		with++
+		if slices.ContainsFunc(r.proc.Threads, func(t loader.Thread) bool { return uint64(t.ID) == tid }) {
+			there++
+		}
+	}
+	if 2*there <= with {
+		return false
 	}
 	found := false
 	r.sections(func(s rangeSection) bool {

@@ -5,5 +5,5 @@
 // from the data-contract descriptor that the runtime carries (.NET 9 and
 // later), or from a table of known builds. It refuses a runtime that it has no
 // layout for, and says so; a structure that is half there gives what can be
-// read of it.
+// read of it, and a contract that lacks fields all that does not need them.
 package clr

@@ -7,21 +7,21 @@ import "github.com/seamwalk/seam/arch"
 type ExInfo struct {
 	Addr, Prev arch.Addr // Prev is the exception that this one nests in; 0 if there is none
 	Unwinding  bool      // the second pass has started
-	Entered    bool      // managed code of the handler that is run has been entered
+	Entered    bool      // managed code of the handler that is run has been entered; true if that is not known
 	Low, High  arch.Addr // frames that this pass has been over
 	// Funclet is the caller's SP of the funclet that was run last. It is not
 	// cleared when that returns.
 	Funclet   arch.Addr
 	Enclosing arch.Addr // caller's SP of the frame whose clause that is
-	Filter    bool      // that clause is a filter
+	Filter    bool      // that clause is a filter; false if that is not known
 }
 
 // Scanned reports whether any frame has been passed.
 func (e *ExInfo) Scanned() bool { return e.Low != ^arch.Addr(0) || e.High != 0 }
 
 // An exInfoRow is where a version has the fields. The descriptors of .NET 9 and
-// 10 give only the first and the thrown object; that of later ones gives more,
-// and is believed.
+// 10 give only the first and the thrown object; that of later ones gives more.
+// What a descriptor gives is believed.
 type exInfoRow struct {
 	major int // of the runtime's version
 
@@ -31,8 +31,8 @@ type exInfoRow struct {
 	High      int `c:"ExceptionInfo.StackHighBound"`
 	Funclet   int `c:"ExceptionInfo.CSFEHClause"`
 	Enclosing int `c:"ExceptionInfo.CSFEnclosingClause"`
-	Entered   int
-	Clause    int // kind of the clause that is run, at most maxClause
+	Entered   int // -1 if not known
+	Clause    int // kind of the clause that is run, at most maxClause; -1 if not known
 	Thread    int // points back to the Thread; -1 if there is no such field
 	onStack   bool
 }
@@ -47,15 +47,27 @@ var exInfoRows = []exInfoRow{
 	{major: 8, Prev: 0x08, Thread: 0x10, Low: 0x18, High: 0x20, Flags: 0xc8, Funclet: 0x118, Clause: 0x120, Entered: 0x124, Enclosing: 0x128},
 }
 
-// exInfoFor returns the row of a version; the newest one for a version that is
-// not known, nil for one that no row is for.
-func exInfoFor(major int) *exInfoRow {
-	for i := range exInfoRows {
-		if row := &exInfoRows[i]; major == row.major || major == 0 {
-			return row
+// exInfo returns where this runtime has the fields: the row of its version, the
+// newest one if its version is not known, with what its descriptor gives. A
+// version newer than all rows has those fields that its descriptor gives; lacks
+// is what is then not known. Without the fields by which the walk is told where
+// an exception is, and for a version older than all rows, it is nil.
+func (r *Runtime) exInfo() (row *exInfoRow, lacks []string) {
+	major, newest := r.major(), exInfoRows[0]
+	if major > newest.major {
+		newest.Entered, newest.Clause = -1, -1
+		if lacks = r.data.update(&newest); len(lacks) == 0 {
+			row = &newest
+		}
+		return row, append(lacks, "whether a handler has been entered", "the kind of its clause")
+	}
+	for _, row := range exInfoRows {
+		if major == row.major || major == 0 {
+			r.data.update(&row)
+			return &row, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 const (
@@ -84,10 +96,15 @@ func (p *Replay) ExInfoAt(a arch.Addr, t *Thread) (e ExInfo, missing arch.Addr, 
 		*f.to = arch.Addr(v)
 	}
 	flags, ok1 := p.r.u32(field(a, l.Flags))
-	clause, ok2 := p.r.u32(field(a, l.Clause))
-	entered, ok3 := p.r.u8(field(a, l.Entered))
+	clause, entered, ok2, ok3 := uint32(0), uint8(1), true, true
+	if l.Clause >= 0 {
+		clause, ok2 = p.r.u32(field(a, l.Clause))
+	}
+	if l.Entered >= 0 {
+		entered, ok3 = p.r.u8(field(a, l.Entered))
+	}
 	if !ok1 || !ok2 || !ok3 {
-		return e, field(a, l.Clause), false
+		return e, field(a, l.Flags), false
 	}
 	e.Unwinding, e.Entered, e.Filter = flags&unwindHasStarted != 0, entered != 0, clause == filterClause
 	return e, 0, p.plausible(&e, clause, entered, t)

@@ -62,6 +62,17 @@ func (k FrameKind) String() string {
 	return frameNames[k]
 }
 
+// transition reports whether a Frame of this kind has a TransitionBlock to go on
+// from.
+func (k FrameKind) transition() bool {
+	switch k {
+	case PrestubMethodFrame, StubDispatchFrame, CallCountingHelperFrame, ExternalMethodFrame,
+		DynamicHelperFrame, PInvokeCalliFrame, CLRToCOMMethodFrame:
+		return true
+	}
+	return false
+}
+
 // A Frame is one explicit Frame of a thread's chain.
 type Frame struct {
 	Addr arch.Addr
@@ -189,9 +200,6 @@ func (s *frameRestore) frame(f Frame) (exact bool) {
 			s.set(r.arch.SP, field(f.Addr, l.InlinedSP))
 			s.set(r.arch.FP, field(f.Addr, l.InlinedFP))
 		}
-	case PrestubMethodFrame, StubDispatchFrame, CallCountingHelperFrame, ExternalMethodFrame,
-		DynamicHelperFrame, PInvokeCalliFrame, CLRToCOMMethodFrame:
-		s.transition(f)
 	case SoftwareExceptionFrame:
 		s.software(f)
 	case FaultingExceptionFrame:
@@ -204,6 +212,10 @@ func (s *frameRestore) frame(f Frame) (exact bool) {
 		return true
 	case HijackFrame:
 		s.hijack(f)
+	default:
+		if f.Kind.transition() {
+			s.transition(f)
+		}
 	}
 	return false
 }

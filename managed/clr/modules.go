@@ -57,7 +57,7 @@ func (r *Runtime) moduleName(a arch.Addr) string {
 			}
 		}
 	}
-	if p, ok := r.word(field(a, n.ModName)); ok && p != 0 {
+	if p, ok := r.word(field(a, n.ModName)); ok && n.ModName >= 0 && p != 0 {
 		s, _ := ecma.CString(r.mem, arch.Addr(p), maxPath)
 		return s
 	}

@@ -37,7 +37,7 @@ func (r *Runtime) Replay() *Replay {
 	_ = r.data.fill(&p.layout)
 	_ = r.data.fill(&p.frames)
 	p.major = r.major()
-	p.ex = exInfoFor(p.major)
+	p.ex, _ = r.exInfo()
 	return p
 }
 

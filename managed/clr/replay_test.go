@@ -39,14 +39,42 @@ func TestContextLayouts(t *testing.T) {
 	}
 }
 
-// TestExInfoRows picks the row of a version, the newest for one that is not known.
+// TestExInfoRows picks the row of a version, the newest for one that is not
+// known; what a descriptor gives goes before it. Of a version newer than all
+// rows, what its descriptor does not give is said.
 func TestExInfoRows(t *testing.T) {
-	for major, want := range map[int]int{0: 10, 8: 8, 9: 9, 10: 10} {
-		if row := exInfoFor(major); row == nil || row.major != want {
-			t.Errorf("%d: %+v", major, row)
+	version := func(v string, given map[string]int) (*exInfoRow, []string) {
+		r := fakeRuntime(t, nil)
+		r.Version = v
+		for name, off := range given {
+			r.data.offsets["ExceptionInfo."+name] = off
+		}
+		return r.exInfo()
+	}
+	for v, want := range map[string]int{"": 10, "8.0.31": 8, "9.0.20": 9, "10.0.12": 10} {
+		if row, lacks := version(v, nil); row == nil || row.major != want || lacks != nil {
+			t.Errorf("%s: %+v, %v", v, row, lacks)
 		}
 	}
-	if row := exInfoFor(7); row != nil {
+	if row, _ := version("7.0.1", nil); row != nil {
 		t.Errorf("7: %+v", row)
+	}
+	if row, lacks := version("11.0.0", nil); row != nil || len(lacks) != 7 {
+		t.Errorf("11 without a descriptor of it: %+v, %v", row, lacks)
+	}
+	given := map[string]int{"PreviousNestedInfo": 8, "ExceptionFlags": 16, "StackLowBound": 24, "StackHighBound": 32, "CSFEHClause": 40, "CSFEnclosingClause": 48}
+	row, lacks := version("11.0.0", given)
+	if want := (exInfoRow{major: 10, Prev: 8, Flags: 16, Low: 24, High: 32, Funclet: 40, Enclosing: 48, Entered: -1, Clause: -1, Thread: -1, onStack: true}); row == nil || *row != want || len(lacks) != 2 {
+		t.Errorf("11: %+v, %v", row, lacks)
+	}
+	if row, _ := version("10.0.12", given); row == nil || row.Low != 24 || row.Entered != 0x3c {
+		t.Errorf("10 with a newer descriptor: %+v", row)
+	}
+	r := fakeRuntime(t, nil)
+	if warns := r.warnings(); len(warns) != 0 {
+		t.Errorf("10.0: %v", warns)
+	}
+	if r.Version = "11.0.0"; len(r.warnings()) != 1 {
+		t.Errorf("11.0: %v", r.warnings())
 	}
 }

@@ -18,6 +18,9 @@ type Runtime struct {
 	Version string        // "10.0.12", "" if not known
 	How     string        // where layouts come from: "descriptor" or "table"
 	Image   *loader.Image // libcoreclr, coreclr.dll or the single-file executable
+	// Lacks has what this program reads and the runtime's contract does not
+	// give, as "Thread.Frame". What would be read there counts as missing.
+	Lacks []string
 
 	proc *loader.Process
 	mem  *loader.Memory
@@ -56,10 +59,25 @@ func Open(p *loader.Process) (rts []*Runtime, warns []loader.Warning) {
 			continue
 		}
 		if r != nil {
+			warns = append(warns, r.warnings()...)
 			rts = append(rts, r)
 		}
 	}
 	return rts, warns
+}
+
+// warnings tells what is not known of r that was opened.
+func (r *Runtime) warnings() (warns []loader.Warning) {
+	if len(r.Lacks) > 0 {
+		warns = append(warns, loader.Warning{Code: "descriptor_partial", Off: -1,
+			Text: fmt.Sprintf("the contract of the .NET runtime in %s does not give %s: what lies there counts as missing", r.Image.ID.Name, strings.Join(r.Lacks, ", "))})
+	}
+	if _, lacks := r.exInfo(); len(lacks) > 0 {
+		warns = append(warns, loader.Warning{Code: "runtime_newer", Off: -1,
+			Text: fmt.Sprintf("the .NET runtime in %s, version %s, is newer than those whose exceptions in progress are known, and its contract does not give %s: what a replay says of threads in exceptions may be wrong",
+				r.Image.ID.Name, r.Version, strings.Join(lacks, ", "))})
+	}
+	return warns
 }
 
 // runtimeFiles are the names under which a runtime is a file of its own.
@@ -96,12 +114,21 @@ func candidates(p *loader.Process) (imgs []*loader.Image) {
 func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) {
 	r = &Runtime{Image: img, How: "descriptor", proc: p, mem: p.Memory, arch: p.Arch}
 	if r.data, unread = r.descriptor(); r.data != nil {
-		if unread = r.layouts(); unread == nil {
-			r.Version = r.version()
-			return r, nil, nil
-		}
+		unread = r.layouts()
+	}
+	partial := r.data != nil && unread == nil
+	if partial && len(r.Lacks) == 0 {
+		r.Version = r.version()
+		return r, nil, nil
 	}
 	known, err := knownBuild(img.ID.BuildID)
+	if partial && known == nil {
+		r.Version = r.version()
+		return r, nil, err
+	}
+	if partial {
+		unread = fmt.Errorf("its contract does not give %s", strings.Join(r.Lacks, ", "))
+	}
 	if err == nil && known == nil {
 		if r := byDacTable(p, img); r != nil {
 			return r, unread, nil
@@ -133,12 +160,17 @@ func (r *Runtime) layouts() error {
 	if _, ok := r.data.contracts["ExecutionManager"]; !ok {
 		return fmt.Errorf("its contract has no ExecutionManager: .NET 9 and NativeAOT are not read")
 	}
-	for _, v := range []any{&r.codeLayout, &r.threadLayout, &r.frameLayout} {
-		if err := r.data.fill(v); err != nil {
-			return err
-		}
+	lacks := r.data.fill(&r.codeLayout)
+	if i := slices.IndexFunc(lacks, neededField); i >= 0 {
+		return fmt.Errorf("its contract does not give %s", lacks[i])
 	}
+	if slices.Contains(lacks, "Bucket.!") {
+		r.codeLayout.HashBuckets = nowhere // the buckets cannot be told apart
+	}
+	lost := r.data.fill(&r.frameLayout)
 	r.frameLayout.registers(r.data, r.arch)
+	lacks = append(lacks, lost...)
+	lacks = append(lacks, r.data.fill(&r.threadLayout)...)
 	var ok bool
 	if r.ranges, ok = r.data.pointer("ExecutionManagerCodeRangeMapAddress"); !ok {
 		return fmt.Errorf("its contract does not say where its code ranges are")
@@ -155,9 +187,39 @@ func (r *Runtime) layouts() error {
 			r.frameKinds[id] = FrameKind(k)
 		}
 	}
-	var err error
-	r.names, err = newNames(r)
-	return err
+	for _, name := range lost {
+		r.dropFrames(name)
+	}
+	r.names, lost = newNames(r)
+	r.Lacks = append(lacks, lost...)
+	return nil
+}
+
+// neededField reports whether a field is one without which no managed code can
+// be found.
+func neededField(name string) bool {
+	typ, _, _ := strings.Cut(name, ".")
+	return slices.Contains([]string{"RangeSectionMap", "RangeSectionFragment", "RangeSection", "CodeHeapListNode"}, typ)
+}
+
+// dropFrames forgets the kinds of Frames that a field is of whose place is not
+// known: they are passed over.
+func (r *Runtime) dropFrames(name string) {
+	typ, _, _ := strings.Cut(name, ".")
+	for id, kind := range r.frameKinds {
+		is := frameNames[kind] == typ
+		switch typ {
+		case "FramedMethodFrame", "TransitionBlock":
+			is = kind.transition()
+		case "HijackArgs":
+			is = kind == HijackFrame
+		case "ResumableFrame":
+			is = kind == ResumableFrame || kind == RedirectedThreadFrame
+		}
+		if is {
+			delete(r.frameKinds, id)
+		}
+	}
 }
 
 // The descriptor's structure, 64-bit (docs/design/datacontracts/contract-descriptor.md).

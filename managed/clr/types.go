@@ -106,23 +106,24 @@ type nameCache struct {
 	definitions map[arch.Addr]definition // by MethodDesc; see Runtime.definition
 }
 
-// newNames resolves layouts; it reads nothing of the process.
-func newNames(r *Runtime) (names, error) {
-	n := names{kept: new(nameCache)}
-	if err := r.data.fill(&n.nameLayout); err != nil {
-		return n, err
-	}
-	if n.ModName < 0 {
+// newNames resolves layouts; it reads nothing of the process. lacks is what the
+// contract does not give.
+func newNames(r *Runtime) (n names, lacks []string) {
+	n = names{kept: new(nameCache)}
+	lacks = r.data.fill(&n.nameLayout)
+	if n.ModName < 0 && n.ModPath != nowhere {
 		n.ModName = n.ModPath - 8
 	}
+	const tokens = "MethodDescTokenRemainderBitCount"
 	var ok bool
-	if n.tokenBits, ok = r.data.global("MethodDescTokenRemainderBitCount"); !ok || n.tokenBits > 24 {
-		return n, fmt.Errorf("the contract descriptor does not say how a MethodDesc holds its token")
+	if n.tokenBits, ok = r.data.global(tokens); !ok || n.tokenBits > tokenRowBits {
+		// Without it a MethodDesc does not tell which method it is.
+		n.MDFlags3, lacks = nowhere, append(lacks, tokens)
 	}
 	if n.align, ok = r.data.global("MethodDescAlignment"); !ok {
 		n.align = 8
 	}
-	return n, nil
+	return n, lacks
 }
 
 // Bits of a TypeHandle, of MethodTable's flags and of a TypeDesc
