@@ -55,8 +55,13 @@ func (r *Runtime) DescribeCode(c *Code) (Method, error) {
 // entry points.
 type entryIndex struct {
 	mu     sync.Mutex
-	images map[arch.Addr]map[uint32]entry
+	images map[arch.Addr]func() map[uint32]entry // each makes its own, once
+	read   int                                   // rows and entries of all images
 }
+
+// maxEntryReads bounds what is read of the tables of all images: the rows of a
+// hundred images like the framework's largest.
+const maxEntryReads = 1 << 22
 
 // An entry says what code begins with a RUNTIME_FUNCTION: that of a MethodDef
 // row, or of an instantiation of one, whose signature lies in a bucket of the
@@ -173,7 +178,8 @@ func (r *Runtime) entryMethod(s rangeSection, rid uint32) arch.Addr {
 	if missing != 0 {
 		return 0
 	}
-	md, _ := r.hashLookup(field(arch.Addr(composite), l.R2REntries), uint64(s.span.Lo)+uint64(f.Begin))
+	probes := maxProbes
+	md, _ := r.hashLookup(field(arch.Addr(composite), l.R2REntries), uint64(s.span.Lo)+uint64(f.Begin), &probes)
 	return arch.Addr(md)
 }
 
@@ -181,12 +187,13 @@ func (r *Runtime) entryMethod(s rangeSection, rid uint32) arch.Addr {
 // table that it has not, or that cannot be found.
 type entryTables struct {
 	rows      arch.Addr // a nativeArray
+	size      uint32    // of the section that it lies in, in bytes
 	instances nativeTable
 }
 
 func (r *Runtime) entryTables(header, base arch.Addr) (t entryTables) {
 	if s, ok := r.imageSection(header, r2rEntryPoints); ok {
-		t.rows = base + arch.Addr(s.rva)
+		t.rows, t.size = base+arch.Addr(s.rva), s.size
 	}
 	if s, ok := r.imageSection(header, r2rInstances); ok {
 		t.instances = nativeTable{r: r, at: base + arch.Addr(s.rva), size: s.size}
@@ -198,15 +205,30 @@ func (r *Runtime) entryTables(header, base arch.Addr) (t entryTables) {
 func (r *Runtime) entryPoints(info arch.Addr, t entryTables) map[uint32]entry {
 	x := &r.entries
 	x.mu.Lock()
+	m, ok := x.images[info]
+	if !ok {
+		if x.images == nil {
+			x.images = map[arch.Addr]func() map[uint32]entry{}
+		}
+		m = sync.OnceValue(func() map[uint32]entry { return r.readEntries(t) })
+		x.images[info] = m
+	}
+	x.mu.Unlock()
+	return m()
+}
+
+// take says how many of n rows or entries may still be read.
+func (x *entryIndex) take(n uint32) uint32 {
+	x.mu.Lock()
 	defer x.mu.Unlock()
-	if m, ok := x.images[info]; ok {
-		return m
-	}
-	if x.images == nil {
-		x.images = map[arch.Addr]map[uint32]entry{}
-	}
+	n = min(n, uint32(maxEntryReads-x.read))
+	x.read += int(n)
+	return n
+}
+
+// readEntries reads the tables of entry points of an image.
+func (r *Runtime) readEntries(t entryTables) map[uint32]entry {
 	m := map[uint32]entry{}
-	x.images[info] = m
 	add := func(i uint32, e entry) {
 		if _, ok := m[i]; ok {
 			e = entry{}
@@ -216,14 +238,19 @@ func (r *Runtime) entryPoints(info arch.Addr, t entryTables) map[uint32]entry {
 	// Whole tables are read for one answer: a reader that notes nothing.
 	quiet := &Runtime{proc: r.proc, mem: r.mem.Untracked()}
 	if head, _, ok := quiet.nativeNumber(t.rows); ok && t.rows != 0 {
-		for rid := uint32(1); rid <= min(head>>2, maxRows); rid++ {
+		// Each block of rows has an offset of a byte at least.
+		rows := r.entries.take(uint32(min(uint64(head>>2), nativeBlock*uint64(t.size))))
+		for rid := uint32(1); rid <= rows; rid++ {
 			if i, ok := quiet.entryFunction(t.rows, rid); ok {
 				add(i, entry{row: rid})
 			}
 		}
 	}
-	if t.instances.r = quiet; t.instances.at != 0 {
+	if t.instances.r = quiet; t.instances.at != 0 && r.entries.take(1) > 0 {
 		t.instances.entries(func(bucket uint32, at arch.Addr) {
+			if r.entries.take(1) == 0 {
+				return
+			}
 			row, size, ok := ecma.InstanceSize(quiet.some(at, maxInstance))
 			if i, ok2 := quiet.functionIndex(at + arch.Addr(size)); ok && ok2 {
 				add(i, entry{row, at, bucket})

@@ -44,12 +44,68 @@ func TestHostileLoops(t *testing.T) {
 	p := m.core(t)
 	r.proc, r.mem, r.arch = p, p.Memory, p.Arch
 	r.codeLayout.BucketSize, r.codeLayout.BucketKeys, r.codeLayout.BucketValues = 0, 8, 40
-	began := time.Now()
-	if v, _ := r.hashLookup(0x1000, 0x1234); v != 0 {
-		t.Errorf("found %#x", v)
+	began, left := time.Now(), maxEntryProbes
+	if v, missing := r.hashLookup(0x1000, 0x1234, &left); v != 0 || missing == 0 || left != maxEntryProbes-maxProbes {
+		t.Errorf("found %#x, missing %v, %d probes left", v, missing, left)
+	}
+	left = 1
+	if v, missing := r.hashLookup(0x1000, 0x1234, &left); v != 0 || missing == 0 || left != 0 {
+		t.Errorf("found %#x, missing %v, %d probes left", v, missing, left)
 	}
 	if d := time.Since(began); d > 5*time.Second {
 		t.Errorf("a look-up took %v", d)
+	}
+}
+
+// A map of code whose levels lead to each other has no end, and a page of
+// precodes may be said to be as large as the address space.
+func TestHostileSections(t *testing.T) {
+	m := fakeMemory{}
+	r := fakeRuntime(t, nil)
+	level := (field(r.ranges, r.codeLayout.MapTop) + 0xffff) &^ 0xffff
+	for i := range arch.Addr(rangeSlots) {
+		m.word(field(r.ranges, r.codeLayout.MapTop)+8*i, level)
+		m.word(level+8*i, level)
+	}
+	p := m.core(t)
+	r.proc, r.mem, r.arch = p, p.Memory, p.Arch
+	began := time.Now()
+	for range 50 {
+		r.sections(func(rangeSection) bool { return true })
+	}
+	if d := time.Since(began); d > 10*time.Second {
+		t.Errorf("50 lists took %v", d)
+	}
+	x := orphanIndex{layout: precodeLayout{page: pageSize, size: 24}}
+	began, left := time.Now(), maxPrecodes
+	x.search(r, arch.Span{Lo: 0x1000, Hi: 1 << 62}, &left, func(_, _, _ arch.Addr) {})
+	if left != 0 {
+		t.Errorf("%d left to look at", left)
+	}
+	if d := time.Since(began); d > 10*time.Second {
+		t.Errorf("a search took %v", d)
+	}
+}
+
+// A table of entry points that claims all rows there can be.
+func TestHostileEntries(t *testing.T) {
+	m := fakeMemory{}
+	// Of 16 million rows, offsets of one byte: all lead to one element.
+	m.put(0x1000, 0xf|uint64(maxRows-1)<<2<<8, 8)
+	const size = 1 << 20
+	for a := arch.Addr(0x1008); a < 0x1000+size; a += 8 {
+		m.word(a, 0)
+	}
+	p := m.core(t)
+	for _, section := range []uint32{size, 1, 1 << 31} {
+		r := fakeRuntime(t, p)
+		began := time.Now()
+		for info := range arch.Addr(200) {
+			r.entryPoints(info, entryTables{rows: 0x1000, size: section})
+		}
+		if d := time.Since(began); d > 20*time.Second {
+			t.Errorf("tables in sections of %d bytes took %v", section, d)
+		}
 	}
 }
 

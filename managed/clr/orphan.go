@@ -1,6 +1,8 @@
 package clr
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
@@ -60,93 +62,189 @@ func (s orphans) Unwind(st *unwind.Step) unwind.Outcome {
 	return unwind.UseRule
 }
 
-// An orphanIndex is what orphans are named by, and which methods were found
-// so: to find one may mean to look through all precodes.
+// An orphanIndex has the FixupPrecodes that lead to JIT-compiled code: orphans
+// are named by them. It is made once, when the first orphan is to be named.
 type orphanIndex struct {
-	once        sync.Once
-	precode     precodeLayout
-	hasPrecodes bool
-	mu          sync.Mutex
-	method      map[arch.Addr]arch.Addr // by the start of its code
+	once    sync.Once
+	layout  precodeLayout
+	told    []precode // in sections of FixupPrecodes
+	guessed []precode // elsewhere near the code
+	methods []precode // in sections of FixupPrecodes, by MethodDesc, whatever they lead to
 }
 
+// A precode is listed by the code that it leads to, or by its MethodDesc.
+type precode struct {
+	by arch.Addr
+	at arch.Addr // of its data
+}
+
+func (p precode) compare(by arch.Addr) int { return cmp.Compare(p.by, by) }
+
 // orphanMethod returns the MethodDesc of the method whose code begins at
-// start, 0 if no precode leads there.
+// start, 0 if no precode leads there, or those of several methods do.
 func (r *Runtime) orphanMethod(start arch.Addr) arch.Addr {
 	x := &r.orphans
 	x.once.Do(func() {
-		x.precode, x.hasPrecodes = r.precodes()
-		x.method = map[arch.Addr]arch.Addr{}
-	})
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	md, ok := x.method[start]
-	if !ok {
-		md = r.searchPrecodes(start)
-		x.method[start] = md
-	}
-	return md
-}
-
-// maxPrecodes bounds the precodes that are looked through for one method: those
-// of a million methods.
-const maxPrecodes = 1 << 20
-
-// searchPrecodes finds the method whose code begins at start, by the FixupPrecode
-// that jumps there: its data are the code's address and the MethodDesc. It
-// reports 0 if none does.
-func (r *Runtime) searchPrecodes(start arch.Addr) (md arch.Addr) {
-	if !r.orphans.hasPrecodes || start == 0 {
-		return 0
-	}
-	left := maxPrecodes
-	all := arch.Span{Lo: ^arch.Addr(0)} // that precodes and code are known to lie in
-	r.sections(func(s rangeSection) bool {
-		if s.r2r != 0 {
-			return true
+		var ok bool
+		if x.layout, ok = r.precodes(); ok {
+			x.fill(r)
 		}
-		all.Lo, all.Hi = min(all.Lo, s.span.Lo), max(all.Hi, s.span.Hi)
-		if kind, ok := r.u32(s.list + stubListKind); s.flags&rangeList != 0 && ok && stubBlock(uint64(kind)) == StubFixupPrecode {
-			md = r.precodesOf(s.span, start, &left, func(arch.Addr) bool { return true })
-		}
-		return md == 0 && left > 0
 	})
-	if md != 0 || all.Hi-all.Lo > maxPrecodeSpan {
+	if md, found := r.precodeMethod(x.told, start, r.ownsCode); found {
 		return md
 	}
 	// The dump may lack the section that tells of the precodes, as it lacks the
 	// header. What is found without must be confirmed by the MethodDesc.
-	all.Lo &^= 2*r.orphans.precode.page - 1
-	return r.precodesOf(all, start, &left, func(md arch.Addr) bool { return r.nativeCode(md) == start })
+	md, _ := r.precodeMethod(x.guessed, start, func(md arch.Addr) bool { return r.ownsCode(md) && r.nativeCode(md) == start })
+	return md
 }
 
-// maxPrecodeSpan bounds the addresses that are searched without knowing of
-// precodes there. A runtime reserves them close to each other.
-const maxPrecodeSpan = 1 << 26
+// precodeMethod returns the one MethodDesc that the precodes of the code at
+// start have, of those that are ok; 0 if there are several. All of them are
+// read, so that a trim keeps what it has to say the same.
+func (r *Runtime) precodeMethod(list []precode, start arch.Addr, ok func(md arch.Addr) bool) (md arch.Addr, found bool) {
+	l := &r.orphans.layout
+	i, _ := slices.BinarySearchFunc(list, start, precode.compare)
+	for ; i < len(list) && list[i].by == start; i++ {
+		at := list[i].at
+		v, have := r.word(field(at, l.MethodDesc))
+		if !have || v == 0 || !ok(arch.Addr(v)) {
+			continue
+		}
+		r.word(field(at, l.Target))
+		r.mem.View(at&^(pageSize-1), 1)
+		if found && md != arch.Addr(v) {
+			return 0, true
+		}
+		md, found = arch.Addr(v), true
+	}
+	return md, found
+}
 
-// precodesOf looks in span, pages of precodes each with a page of their data
-// behind it, for the precode of the code at start.
-func (r *Runtime) precodesOf(span arch.Span, start arch.Addr, left *int, ok func(md arch.Addr) bool) arch.Addr {
-	l := &r.orphans.precode
-	all := r.mem.Untracked() // of a search through hundreds of pages, a trim keeps what it found
-	for page := span.Lo + l.page; page < span.Hi; page += 2 * l.page {
+// Of a MethodDesc whose precode leads to code of another (MethodDesc::IsWrapperStub,
+// src/coreclr/vm/method.hpp): one that takes a boxed this, or an instantiation over
+// types of which the code is shared. The code is that of an IL stub.
+const (
+	methodUnboxing = 0x4000 // of Flags3AndTokenRemainder
+	instWrapper    = 4      // of InstantiatedMethodDesc.Flags2, an instKind
+)
+
+// ownsCode reports whether the precode of md leads to code of md's own.
+func (r *Runtime) ownsCode(md arch.Addr) bool {
+	n := &r.names
+	flags3, ok1 := r.u16(field(md, n.MDFlags3))
+	flags, ok2 := r.u16(field(md, n.MDFlags))
+	if !ok1 || !ok2 { // those that modules define are no instantiations
+		_, ok := r.definition(md)
+		return ok || r.inLargeChunk(md)
+	}
+	if flags3&methodUnboxing != 0 {
+		return false
+	}
+	if flags&mdClass != mdInstantiated {
+		return true
+	}
+	kind, ok := r.u16(field(md, n.InstFlags))
+	return ok && kind&instKind != instWrapper
+}
+
+// inLargeChunk reports whether another method's MethodDesc lies so close to md
+// that they share a chunk. Instantiations of methods have a chunk each
+// (InstantiatedMethodDesc::NewInstantiatedMethodDesc, src/coreclr/vm/genmeth.cpp).
+func (r *Runtime) inLargeChunk(md arch.Addr) bool {
+	n, list := &r.names, r.orphans.methods
+	before := arch.Addr(n.ChunkSize + n.MDSize)        // to what comes first in its chunk, at least
+	behind := arch.Addr(n.ChunkSize + n.InstCount + 2) // from an instantiation to the next, at least
+	i, _ := slices.BinarySearchFunc(list, md-before+1, precode.compare)
+	for ; i < len(list) && list[i].by < md+behind; i++ {
+		if list[i].by != md {
+			r.word(field(list[i].at, r.orphans.layout.MethodDesc)) // a trim keeps it
+			return true
+		}
+	}
+	return false
+}
+
+// Bounds of the index: the precodes that are looked at, those of a million
+// methods, with the pages that the dump lacks, and the addresses that are
+// searched without knowing of precodes there: a runtime reserves them close to
+// each other.
+const (
+	maxPrecodes    = 1 << 20
+	maxPrecodeSpan = 1 << 26
+)
+
+// fill finds all precodes of code in a heap of the JIT.
+func (x *orphanIndex) fill(r *Runtime) {
+	var told, heaps []arch.Span
+	all := arch.Span{Lo: ^arch.Addr(0)} // that precodes and code are known to lie in
+	r.sections(func(s rangeSection) bool {
+		if s.r2r != 0 || s.span.Hi <= s.span.Lo {
+			return true
+		}
+		all.Lo, all.Hi = min(all.Lo, s.span.Lo), max(all.Hi, s.span.Hi)
+		if s.flags&rangeCodeHeap != 0 {
+			heaps = append(heaps, s.span)
+		} else if kind, ok := r.u32(s.list + stubListKind); s.flags&rangeList != 0 && ok && stubBlock(uint64(kind)) == StubFixupPrecode {
+			told = append(told, s.span)
+		}
+		return true
+	})
+	slices.SortFunc(heaps, func(a, b arch.Span) int { return cmp.Compare(a.Lo, b.Lo) })
+	search := func(spans ...arch.Span) (list, methods []precode) {
+		left := maxPrecodes
+		for _, s := range spans {
+			x.search(r, s, &left, func(target, md, at arch.Addr) {
+				methods = append(methods, precode{md, at})
+				if inSpans(heaps, target) {
+					list = append(list, precode{target, at})
+				}
+			})
+		}
+		for _, list := range []*[]precode{&list, &methods} {
+			slices.SortFunc(*list, func(a, b precode) int { return cmp.Or(cmp.Compare(a.by, b.by), cmp.Compare(a.at, b.at)) })
+			*list = slices.Compact(*list)
+		}
+		return list, methods
+	}
+	x.told, x.methods = search(told...)
+	if all.Lo < all.Hi && all.Hi-all.Lo <= maxPrecodeSpan {
+		all.Lo &^= 2*x.layout.page - 1
+		x.guessed, _ = search(all)
+	}
+}
+
+// search yields the precodes in span, pages of precodes each with a page of
+// their data behind it. Of a search through hundreds of pages, a trim keeps what
+// counts in the end: see precodeMethod.
+func (x *orphanIndex) search(r *Runtime, span arch.Span, left *int, yield func(target, md, at arch.Addr)) {
+	l, mem := &x.layout, r.mem.Untracked()
+	for page := span.Lo + l.page; page > span.Lo && page < span.Hi && *left > 0; page += 2 * l.page {
 		for at := page; at+l.size <= page+l.page && *left > 0; at += l.size {
-			if all.View(at&^(pageSize-1), 1) == nil {
+			*left--
+			if mem.View(at&^(pageSize-1), 1) == nil {
 				at += (pageSize - at%pageSize) / l.size * l.size // the rest of a page that the dump lacks
 				continue
 			}
-			*left--
-			if target, have := all.Word(field(at, l.Target)); !have || arch.Addr(target) != start {
-				continue
-			}
-			if v, have := r.word(field(at, l.MethodDesc)); have && v != 0 && ok(arch.Addr(v)) {
-				r.word(field(at, l.Target))
-				r.mem.View(at&^(pageSize-1), 1)
-				return arch.Addr(v)
+			target, ok1 := mem.Word(field(at, l.Target))
+			md, ok2 := mem.Word(field(at, l.MethodDesc))
+			if ok1 && ok2 && md != 0 {
+				yield(arch.Addr(target), arch.Addr(md), at)
 			}
 		}
 	}
-	return 0
+}
+
+// inSpans reports whether a lies in one of spans, which are sorted and do not
+// overlap.
+func inSpans(spans []arch.Span, a arch.Addr) bool {
+	i, _ := slices.BinarySearchFunc(spans, a, func(s arch.Span, a arch.Addr) int {
+		if s.Hi <= a {
+			return -1
+		}
+		return 1
+	})
+	return i < len(spans) && spans[i].Has(a)
 }
 
 // Optional slots behind a MethodDesc, in this order, by the flags that tell of

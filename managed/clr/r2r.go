@@ -114,13 +114,14 @@ func (r *Runtime) entryPoint(c *Code, funcs arch.Addr, i uint32) (missing arch.A
 		return at
 	}
 	table := arch.Addr(composite) + arch.Addr(l.R2REntries)
+	probes := maxEntryProbes
 	for n := 0; n < maxFunclets; n++ {
 		f, missing := r.function(funcs, i)
 		if missing != 0 {
 			return missing
 		}
 		start := c.Base + arch.Addr(f.Begin)
-		md, missing := r.hashLookup(table, uint64(start))
+		md, missing := r.hashLookup(table, uint64(start), &probes)
 		if missing != 0 {
 			return missing
 		}
@@ -137,14 +138,19 @@ func (r *Runtime) entryPoint(c *Code, funcs arch.Addr, i uint32) (missing arch.A
 	return 0
 }
 
-// maxProbes bounds the buckets of four that one key is looked for in. The
-// runtime keeps its tables no more than three quarters full, where a dozen
-// probes are rare.
-const maxProbes = 1 << 10
+// Bounds of the buckets of four that one key is looked for in, and the keys of
+// one method's funclets together. The runtime keeps its tables no more than
+// three quarters full, where a dozen probes are rare.
+const (
+	maxProbes      = 1 << 10
+	maxEntryProbes = 1 << 16
+)
 
 // hashLookup looks key up in the runtime's PtrHashMap at table; 0 if it is not
-// there (src/coreclr/vm/hash.cpp, HashMap::LookupValue).
-func (r *Runtime) hashLookup(table arch.Addr, key uint64) (value uint64, missing arch.Addr) {
+// there (src/coreclr/vm/hash.cpp, HashMap::LookupValue). It takes from left what
+// buckets it looks into; a table that leads on for longer is damaged, and counts
+// as missing.
+func (r *Runtime) hashLookup(table arch.Addr, key uint64, left *int) (value uint64, missing arch.Addr) {
 	l := &r.codeLayout
 	at := table + arch.Addr(l.HashBuckets)
 	buckets, ok := r.word(at)
@@ -163,7 +169,9 @@ func (r *Runtime) hashLookup(table arch.Addr, key uint64) (value uint64, missing
 	size := arch.Addr(l.BucketSize)
 	seed := uint32(key >> 2)
 	inc := 1 + (uint32(key>>5)+1)%(n-1)
-	for range min(n, maxProbes) {
+	most := min(*left, maxProbes)
+	for range min(n, uint32(most)) {
+		*left--
 		b := arch.Addr(buckets) + size*arch.Addr(1+seed%n)
 		for slot := range arch.Addr(4) {
 			k, ok := r.word(b + arch.Addr(l.BucketKeys) + 8*slot)
@@ -186,6 +194,9 @@ func (r *Runtime) hashLookup(table arch.Addr, key uint64) (value uint64, missing
 			return 0, 0
 		}
 		seed += inc
+	}
+	if n > uint32(most) {
+		return 0, arch.Addr(buckets)
 	}
 	return 0, 0
 }

@@ -85,11 +85,16 @@ func (r *Runtime) rangeSection(a arch.Addr) (s rangeSection, ok bool, missing ar
 	return s, true, 0
 }
 
+// maxRangeWords bounds the words of the map that are read to list its sections,
+// and its fragments: a level of 256 words covers 32 MiB of addresses, the next
+// 8 GiB. A forged map may have few levels that lead to each other.
+const maxRangeWords = 1 << 20
+
 // sections yields every RangeSection once. It reads the whole map, within
 // bounds that no real process comes near.
 func (r *Runtime) sections(yield func(rangeSection) bool) {
 	seen := map[arch.Addr]bool{}
-	left := 1 << 20 // levels and fragments to be read
+	left := maxRangeWords
 	var descend func(level arch.Addr, depth int) bool
 	descend = func(level arch.Addr, depth int) bool {
 		l := &r.codeLayout
@@ -109,12 +114,15 @@ func (r *Runtime) sections(yield func(rangeSection) bool) {
 			}
 			return true
 		}
+		if left -= rangeSlots; left < 0 {
+			return false
+		}
 		for i := range rangeSlots {
 			v, ok := r.word(level + arch.Addr(8*i))
 			if v &^= collectibleBit; !ok || v == 0 {
 				continue
 			}
-			if left--; left < 0 || !descend(arch.Addr(v), depth-1) {
+			if !descend(arch.Addr(v), depth-1) {
 				return false
 			}
 		}
