@@ -38,10 +38,12 @@ func (c *context) write(b []byte, regs *arch.Regs, flags uint32) {
 }
 
 // flagsAt reads the ContextFlags of the CONTEXT at a in the process, as a walk
-// hands them on.
-func (c *context) flagsAt(mem arch.Memory, a arch.Addr) uint32 {
-	if b := mem.View(a+arch.Addr(c.l.FlagsAt), 4); b != nil {
-		return binary.LittleEndian.Uint32(b) &^ c.l.XState
+// hands them on; missing is their address where the dump lacks them.
+func (c *context) flagsAt(mem arch.Memory, a arch.Addr) (flags uint32, missing arch.Addr) {
+	a += arch.Addr(c.l.FlagsAt)
+	b := mem.View(a, 4)
+	if b == nil {
+		return 0, a
 	}
-	return 0
+	return binary.LittleEndian.Uint32(b) &^ c.l.XState, 0
 }

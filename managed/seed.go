@@ -19,16 +19,19 @@ type Seed struct {
 // A SeedSearch is how the seed of a thread was looked for, and what for.
 type SeedSearch struct {
 	// Needed: the runtime looks at a seed, because the thread is in cooperative
-	// mode. Otherwise it ignores any.
-	Needed bool
-	Native []Frame // from the leaf to the frame that managed code called
-	Seed   *Seed   // nil if there is no managed frame
+	// mode. Otherwise it ignores any. NeedKnown is false where the dump lacks
+	// the thread's Thread object.
+	Needed, NeedKnown bool
+	Native            []Frame // from the leaf to the frame that managed code called
+	Seed              *Seed   // nil if there is no managed frame
 	// Documented is what the search finds that the documentation tells
 	// profilers to make: unwind natively, and ask GetFunctionFromIP of each
 	// frame. It passes over IL stubs and dynamic methods, which that does not
-	// know; nil if it finds none.
-	Documented *Seed
-	Stop       unwind.Stop // why the search ended, if Seed is nil
+	// know; nil if it finds none. DocumentedKnown is false where the dump lacks
+	// what that search would have read.
+	Documented      *Seed
+	DocumentedKnown bool
+	Stop            unwind.Stop // why the search ended, if Seed is nil
 }
 
 // SameAsDocumented reports whether the documented search finds the same seed.
@@ -40,12 +43,16 @@ func (s *SeedSearch) SameAsDocumented() bool {
 }
 
 // FindSeed walks t natively from its own context up to the first pc that counts
-// as managed. t is a thread of the dump; the runtime is n's.
+// as managed. t is a thread of the dump; the runtime is n's. A frame that cannot
+// be left natively ends the search: a managed frame may be its caller. But a
+// thread in preemptive mode has left managed code through a Frame, to which the
+// newest one that leads there belongs; that its pc and stack pointer are those of
+// the call shows by the return address.
 func (n *Snapshotter) FindSeed(t *loader.Thread) SeedSearch {
 	var s SeedSearch
-	if m, rt := n.s.Thread(t.ID); m != nil && rt == n.rt {
-		s.Needed = m.Cooperative
-	}
+	m, rt := n.s.Thread(t.ID)
+	s.NeedKnown = m != nil || n.cut == ""
+	s.Needed = m != nil && rt == n.rt && m.Cooperative
 	if n.walker == nil {
 		n.walker = n.s.NewWalker()
 	}
@@ -56,14 +63,22 @@ func (n *Snapshotter) FindSeed(t *loader.Thread) SeedSearch {
 		return s
 	}
 	documented := true // the documented search is still on the way
+	s.DocumentedKnown = true
 	for {
 		f := w.frame()
 		c := n.lookup(f.PC.Addr) // the exact pc, as the runtime does
+		if at := n.unknown(c); at != 0 {
+			s.Stop = unwind.Stop{Reason: unwind.InfoMissing, PC: f.PC.Addr, At: at, By: unwind.ByCodes}
+			s.DocumentedKnown = !documented
+			return s
+		}
 		if c.managed() {
 			if s.Seed == nil {
 				s.Seed = n.seed(w.native.Regs(), c.code)
 			}
-			if documented && c.visibility == clr.Visible {
+			if documented && c.hidden != 0 {
+				documented, s.DocumentedKnown = false, false
+			} else if documented && c.visibility == clr.Visible {
 				s.Documented = n.seed(w.native.Regs(), c.code)
 			}
 			if !documented || s.Documented != nil {
@@ -73,7 +88,9 @@ func (n *Snapshotter) FindSeed(t *loader.Thread) SeedSearch {
 			f.Kind = Native
 			s.Native = append(s.Native, f)
 		}
-		documented = documented && n.documentedStep(w)
+		if documented {
+			documented, s.DocumentedKnown = n.documentedStep(w)
+		}
 		if s.Seed != nil && !documented {
 			return s
 		}
@@ -81,24 +98,34 @@ func (n *Snapshotter) FindSeed(t *loader.Thread) SeedSearch {
 			documented = documented && !w.throughHijack()
 			continue
 		}
-		if stop := w.native.Stop(); stop.Reason.Complete() || s.Seed != nil || !w.rescue() {
+		stop := w.native.Stop()
+		switch stop.Reason {
+		case unwind.InfoMissing, unwind.MemoryMissing, unwind.RegisterUnknown:
+			s.DocumentedKnown = s.DocumentedKnown && !documented
+		}
+		documented = false
+		if stop.Reason.Complete() || s.Seed != nil || m == nil || m.Cooperative || !w.rescue() || w.native.Frame().By != unwind.ByExplicitFrame || !n.called(w.native.Regs()) {
 			s.Stop = stop
 			return s
 		}
-		documented = false
 	}
 }
 
 // documentedStep reports whether a profiler's unwinder leaves the frame that w
 // is at as we do: of a stub, which has no unwind information, it takes the word
-// at the stack pointer for the return address, but some stubs push first.
-func (n *Snapshotter) documentedStep(w *Walker) bool {
+// at the stack pointer for the return address, but some stubs push first. known is
+// false where the dump lacks what tells.
+func (n *Snapshotter) documentedStep(w *Walker) (same, known bool) {
 	f := w.native.Frame()
 	if c := n.lookup(f.PC.Addr); c.code.Kind != clr.Stub {
-		return true
+		return true, true
 	}
 	v, ok := n.mem.Word(f.SP)
-	return ok && n.lookup(arch.Addr(v)).managed()
+	if !ok {
+		return false, false
+	}
+	c := n.lookup(arch.Addr(v))
+	return c.managed(), n.unknown(c) == 0
 }
 
 // throughHijack reports whether the last step went through a return address

@@ -14,6 +14,7 @@ type Verdict struct {
 	Why     Why
 	Calls   int  // callbacks of that walk
 	Managed bool // its pc is in managed code, all that the runtime checks
+	Unknown bool // the dump lacks what tells whether it is
 	Ignored bool // the runtime would not look at it
 	Same    bool // it is the seed that FindSeed finds
 	Differs []string
@@ -32,8 +33,13 @@ func (n *Snapshotter) CheckSeed(t *loader.Thread, found *SeedSearch, mode Mode, 
 	v.Why = n.why
 	var regs arch.Regs
 	n.ctx.read(ctx, &regs)
-	v.Managed = n.lookup(n.pcOf(&regs)).managed()
-	v.Ignored = !found.Needed
+	in := n.lookup(n.pcOf(&regs))
+	v.Managed, v.Unknown = in.managed(), n.unknown(in) != 0
+	v.Ignored = found.NeedKnown && !found.Needed
+	if found.Seed == nil && !found.Stop.Reason.Complete() {
+		v.Text = "the thread's topmost managed frame was not found"
+		return v, nil
+	}
 	if found.Seed == nil {
 		v.Text = "this thread has no managed frame: no seed is right"
 		return v, nil
@@ -69,6 +75,8 @@ func (n *Snapshotter) judge(t *loader.Thread, found *SeedSearch, regs *arch.Regs
 	switch {
 	case v.Same:
 		return "it is the right seed"
+	case v.Unknown:
+		return fmt.Sprintf("the dump lacks what tells whether its pc %v is in managed code", pc)
 	case !v.Managed:
 		if img := n.s.Process.ImageAt(pc); img != nil {
 			return fmt.Sprintf("its pc %v is native code of %s", pc, img.ID.Name)

@@ -12,7 +12,10 @@ import (
 // E_UNEXPECTED, which the runtime does not, where the dump lacks the answer.
 func (n *Snapshotter) GetFunctionFromIP(ip arch.Addr) (FunctionID, HRESULT) {
 	fn, hr := n.GetFunctionFromIP3(ip)
-	if hr == S_OK && n.lookup(ip).visibility != clr.Visible {
+	if c := n.lookup(ip); hr == S_OK && c.hidden != 0 && c.visibility == clr.Visible {
+		n.why = Why{Text: unwindTexts[unwindNoName], At: c.hidden, Missing: true}
+		return 0, E_UNEXPECTED
+	} else if hr == S_OK && c.visibility != clr.Visible {
 		return 0, E_FAIL
 	}
 	return fn, hr
@@ -21,10 +24,14 @@ func (n *Snapshotter) GetFunctionFromIP(ip arch.Addr) (FunctionID, HRESULT) {
 // GetFunctionFromIP3 answers as ICorProfilerInfo8::GetFunctionFromIP3 does,
 // which knows methods without metadata as well.
 func (n *Snapshotter) GetFunctionFromIP3(ip arch.Addr) (FunctionID, HRESULT) {
-	if len(n.byID) == 0 {
+	if len(n.byID) == 0 && n.cut == "" {
 		return 0, CORPROF_E_NOT_YET_AVAILABLE
 	}
 	c := n.lookup(ip)
+	if at := n.unknown(c); at != 0 {
+		n.why = Why{Text: unwindTexts[unwindNoCode], At: at, Missing: true}
+		return 0, E_UNEXPECTED
+	}
 	if !c.managed() {
 		return 0, E_FAIL
 	}

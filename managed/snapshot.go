@@ -152,11 +152,12 @@ type Snapshotter struct {
 
 	byID    map[ThreadID]*clr.Thread
 	tids    map[ThreadID]uint32
-	noBound bool // the runtime does not check the stack's lower bound
+	noBound bool   // the runtime does not check the stack's lower bound
+	cut     string // what is wrong with the list of managed threads, or ""
 
 	cache    [snapshotCache]snapshotCode
-	eh       map[arch.Addr]bool // by MethodTable: whether it is the exception dispatcher's
-	zero     arch.Regs          // every register known, and 0
+	eh       map[arch.Addr]dispatcherClass // by MethodTable
+	zero     arch.Regs                     // every register known, and 0
 	windows  bool
 	busy     bool
 	gen      uint64
@@ -174,7 +175,7 @@ type Snapshotter struct {
 // NewSnapshotter returns a Snapshotter over the threads of rt, a runtime of s.
 func (s *Session) NewSnapshotter(rt *clr.Runtime) (*Snapshotter, error) {
 	n := &Snapshotter{s: s, rt: rt, rp: rt.Replay(), a: s.Process.Arch, mem: s.Process.Memory,
-		byID: map[ThreadID]*clr.Thread{}, tids: map[ThreadID]uint32{}, eh: map[arch.Addr]bool{},
+		byID: map[ThreadID]*clr.Thread{}, tids: map[ThreadID]uint32{}, eh: map[arch.Addr]dispatcherClass{},
 		windows: s.Process.OS == "windows"}
 	var err error
 	if n.ctx, err = contextOf(n.a, n.rp); err != nil {
@@ -185,7 +186,10 @@ func (s *Session) NewSnapshotter(rt *clr.Runtime) (*Snapshotter, error) {
 	for r := range n.a.Names {
 		n.zero.Set(arch.Reg(r), 0)
 	}
-	ts, _ := rt.Threads()
+	ts, warns := rt.Threads()
+	if len(warns) > 0 {
+		n.cut = warns[0].Text
+	}
 	for i := range ts {
 		n.byID[ThreadID(ts[i].Addr)] = &ts[i]
 	}

@@ -42,12 +42,20 @@ func (n *Snapshotter) refuse(row int, hr HRESULT, text string, at arch.Addr, die
 	return nil, hr, true
 }
 
+// undecided ends a call before any callback, as bytes are missing. at is 0 where
+// text names them.
+func (n *Snapshotter) undecided(row int, text string, at arch.Addr) (*clr.Thread, HRESULT, bool) {
+	n.why = n.unread(text, at)
+	n.why.Row = row
+	return nil, E_UNEXPECTED, true
+}
+
 // enter makes the entry checks of DoStackSnapshot in its order
 // (src/coreclr/vm/proftoeeinterfaceimpl.cpp), row by row of the table in
 // docs/contract.md; what only a live process can have is not among them. It
 // leaves the registers to start from in n.walk.
 func (n *Snapshotter) enter(req *Request) (t *clr.Thread, hr HRESULT, refused bool) {
-	if len(n.byID) == 0 {
+	if len(n.byID) == 0 && n.cut == "" {
 		return n.refuse(1, CORPROF_E_STACKSNAPSHOT_UNSAFE, "the runtime has not started", 0, false)
 	}
 	if req.NoStackSnapshot {
@@ -58,13 +66,19 @@ func (n *Snapshotter) enter(req *Request) (t *clr.Thread, hr HRESULT, refused bo
 	}
 	if req.Thread == 0 {
 		var rt *clr.Runtime
-		if t, rt = n.s.Thread(req.TID); t == nil || rt != n.rt {
+		if t, rt = n.s.Thread(req.TID); t == nil && n.cut != "" {
+			return n.undecided(5, n.cut, 0)
+		} else if t == nil || rt != n.rt {
 			return n.refuse(5, S_OK, "the calling thread has no Thread object: there is nothing to walk", 0, false)
 		}
-	} else if t = n.byID[req.Thread]; t == nil {
+	} else if t = n.byID[req.Thread]; t == nil && n.cut != "" {
+		return n.undecided(3, n.cut, 0)
+	} else if t == nil {
 		return n.refuse(3, E_UNEXPECTED, "no Thread object is there; the runtime does not check", arch.Addr(req.Thread), true)
 	}
-	if n.rp.ForbidsSuspension(t) {
+	if forbids, missing := n.rp.ForbidsSuspension(t); missing != 0 {
+		return n.undecided(8, "it cannot be found out whether the thread may be suspended", missing)
+	} else if forbids {
 		return n.refuse(8, CORPROF_E_STACKSNAPSHOT_UNSAFE, "the thread is in a region that forbids its suspension", 0, false)
 	}
 	os := n.osThread(t)
@@ -96,13 +110,26 @@ func (n *Snapshotter) enter(req *Request) (t *clr.Thread, hr HRESULT, refused bo
 		w.flags = n.ctx.read(seed, &w.regs)
 		w.started = true
 		copy(n.buf, seed)
-		if pc := n.pcOf(&w.regs); !n.lookup(pc).managed() {
+		pc := n.pcOf(&w.regs)
+		if at := n.unknown(n.lookup(pc)); at != 0 {
+			return n.undecided(12, unwindTexts[unwindNoCode], at)
+		}
+		if !n.lookup(pc).managed() {
 			return n.refuse(12, CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, "the seed's pc is in no managed code", pc, false)
 		}
 	} else if w.started { // the OS context of a thread in cooperative mode
-		if pc := n.pcOf(&w.regs); !n.lookup(pc).managed() {
+		pc := n.pcOf(&w.regs)
+		if at := n.unknown(n.lookup(pc)); at != 0 {
+			return n.undecided(11, unwindTexts[unwindNoCode], at)
+		}
+		if !n.lookup(pc).managed() {
 			return n.refuse(11, CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, "the thread is in cooperative mode in native code, and no seed is given", pc, false)
 		}
+	} else if w.missing != 0 {
+		return n.undecided(13, w.lack, w.missing)
+	} else if some, entered, _ := n.rp.KnowsExceptions(); t.Exception != 0 && (!some || !entered && w.hasTracker && w.tracker.Unwinding) {
+		n.why = Why{Row: 13, Text: exceptionLayout, At: t.Exception}
+		return nil, E_UNEXPECTED, true
 	} else if w.hasTracker && w.tracker.Unwinding && !w.tracker.Entered {
 		return n.refuse(13, CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, "an exception is unwinding the thread's frames, and none of its handlers runs", w.tracker.Addr, false)
 	} else if req.FilterContext != nil && len(req.FilterContext) >= n.ctx.need() {

@@ -1,7 +1,10 @@
 package managed
 
 import (
+	"errors"
+
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/ecma"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/clr"
 	"github.com/seamwalk/seam/unwind"
@@ -10,27 +13,40 @@ import (
 // A snapshotCode is what a walk asks of the code at a pc, remembered. Unlike a
 // physical walk, the runtime's looks up the exact pc, also of a return address.
 type snapshotCode struct {
-	pc         arch.Addr
+	pc arch.Addr
+	shownCode
+	rule    arch.Rule
+	outcome unwind.Outcome
+	why     unwind.Stop
+	missing arch.Addr // what the dump lacks to say what lies here
+	orphan  bool      // each frame is left as its registers say
+	// behindCall: the rule holds behind a call only. The code is missing, and
+	// without it an epilogue cannot be told from a body.
+	behindCall bool
+}
+
+// A shownCode is what decides whether a profiler is shown a frame.
+type shownCode struct {
 	code       clr.Code
-	rule       arch.Rule
-	outcome    unwind.Outcome
-	why        unwind.Stop
 	visibility clr.Visibility
 	dispatcher bool
-	missing    arch.Addr // what the dump lacks of the answer
-	orphan     bool      // each frame is left as its registers say
+	// hidden is what the dump lacks to say whether the frame is reported,
+	// dispatching to say whether it is one of the exception dispatcher.
+	hidden, dispatching arch.Addr
 }
 
 func (c *snapshotCode) managed() bool { return c.code.Managed() }
 
-// unsure reports whether c may be managed code for all that the dump has. In
+// unknown returns what the dump lacks to say whether c is managed code, or 0. In
 // ELF images there is none, nor at the null that a walk without a seed begins with.
-func (n *Snapshotter) unsure(c *snapshotCode) bool {
-	if c.managed() || c.pc == 0 || !n.lacks(c.missing) {
-		return false
+func (n *Snapshotter) unknown(c *snapshotCode) arch.Addr {
+	if c.managed() || c.code.Kind == clr.Stub || c.missing == 0 {
+		return 0
 	}
-	img := n.s.Process.ImageAt(c.pc)
-	return img == nil || img.Format != "elf"
+	if img := n.s.Process.ImageAt(c.pc); img != nil && img.Format == "elf" {
+		return 0
+	}
+	return c.missing
 }
 
 // The cache has room for the return addresses of a whole process: a server has
@@ -55,12 +71,19 @@ func (n *Snapshotter) lookup(pc arch.Addr) *snapshotCode {
 		}
 	}
 	*c = snapshotCode{pc: pc}
+	if pc == 0 {
+		return c // of a walk that has nothing to start from
+	}
 	if c.code, c.missing = n.rt.Lookup(pc); !c.managed() {
 		return c
 	}
 	n.rule(c)
-	c.visibility = n.rp.Visibility(&c.code)
-	c.dispatcher = c.visibility == clr.Visible && n.dispatches(c.code.Method)
+	if c.hidden = c.missing; c.code.Method != 0 {
+		c.visibility, c.hidden = n.rp.Visibility(&c.code)
+		if c.visibility == clr.Visible {
+			c.dispatcher, c.dispatching = n.dispatches(c.code.Method)
+		}
+	}
 	return c
 }
 
@@ -69,11 +92,10 @@ func (n *Snapshotter) rule(c *snapshotCode) {
 	n.step = unwind.Step{PC: arch.PC{Addr: c.pc, Exact: true}, Mem: n.mem, Arch: n.a}
 	c.outcome = n.rt.Source().Unwind(&n.step)
 	if c.why = n.step.Why; c.outcome == unwind.Broken && c.why.Reason == unwind.InfoMissing {
-		// Without the code an epilogue cannot be told from a body. Behind a
-		// call, where nearly all frames are, there is no epilogue.
+		// Behind a call, where nearly all frames are, there is no epilogue.
 		if c.code.Body.Has(c.pc - 1) {
 			n.step.PC.Exact = false
-			c.outcome = n.rt.Source().Unwind(&n.step)
+			c.outcome, c.behindCall = n.rt.Source().Unwind(&n.step), true
 		}
 	}
 	if c.outcome == unwind.UseRule {
@@ -89,22 +111,35 @@ func (n *Snapshotter) orphan(c *snapshotCode) {
 		n.rt.Complete(&c.code)
 	}
 	// Only a return address can be told from one in a prologue or an epilogue.
-	c.orphan = c.code.Method != 0 && n.a.AfterCall(n.mem, c.pc)
+	c.orphan = c.code.Method != 0 && !c.code.Funclet && n.a.AfterCall(n.mem, c.pc)
 }
 
 // dispatches reports whether md is a method of the exception dispatcher, of
-// which the names of each class tell once.
-func (n *Snapshotter) dispatches(md arch.Addr) bool {
-	mt, ok := n.rp.MethodTable(md)
-	if !ok {
-		return false
+// which the names of each class tell once; missing is what the dump lacks to tell.
+func (n *Snapshotter) dispatches(md arch.Addr) (is bool, missing arch.Addr) {
+	mt, missing := n.rp.MethodTable(md)
+	if missing != 0 {
+		return false, missing
 	}
-	is, known := n.eh[mt]
+	d, known := n.eh[mt]
 	if !known {
-		is = n.rp.Dispatcher(md)
-		n.eh[mt] = is
+		var err error
+		if d.is, err = n.rp.Dispatcher(mt); err != nil {
+			d.missing = mt
+			if lack := (*ecma.Error)(nil); errors.As(err, &lack) {
+				d.missing = lack.At
+			}
+		}
+		n.eh[mt] = d
 	}
-	return is
+	return d.is, d.missing
+}
+
+// A dispatcherClass says whether a class is one of the exception dispatcher, or
+// what the dump lacks to say so.
+type dispatcherClass struct {
+	is      bool
+	missing arch.Addr
 }
 
 // How unwinding a managed frame ended.
@@ -116,6 +151,9 @@ const (
 	unwindNoWord
 	unwindNoMethod
 	unwindNoFrame
+	unwindNoPlace
+	unwindNoCode
+	unwindNoName
 )
 
 var unwindTexts = [...]string{
@@ -123,6 +161,9 @@ var unwindTexts = [...]string{
 	unwindNoWord:   "a word of the stack cannot be read",
 	unwindNoMethod: "it cannot be found out which method a frame is of",
 	unwindNoFrame:  "what an explicit Frame has saved cannot be read",
+	unwindNoPlace:  "without its code it cannot be found out where in a method a frame was interrupted",
+	unwindNoCode:   "it cannot be found out whether a pc is in managed code",
+	unwindNoName:   "it cannot be found out whether a profiler is shown a frame",
 }
 
 // unwind finds the registers of c's caller.
@@ -145,6 +186,9 @@ func (n *Snapshotter) unwind(c *snapshotCode, regs, out *arch.Regs) (at arch.Add
 	cfa := arch.Addr(base) + arch.Addr(int64(r.Offset))
 	if c.code.Method == 0 {
 		return c.missing, unwindNoMethod
+	}
+	if c.behindCall && n.walk.exact && !n.called(regs) {
+		return c.why.At, unwindNoPlace
 	}
 	*out = *regs
 	out.Set(n.a.SP, uint64(cfa))
@@ -175,6 +219,13 @@ func (n *Snapshotter) unwind(c *snapshotCode, regs, out *arch.Regs) (at arch.Add
 		out.Set(n.a.LR, uint64(pc)) // so unwinding leaves it
 	}
 	return 0, unwound
+}
+
+// called reports whether the frame that regs are of has called: a call that has
+// returned leaves its return address below the stack pointer.
+func (n *Snapshotter) called(regs *arch.Regs) bool {
+	v, ok := n.mem.Word(n.spOf(regs) - arch.Addr(n.a.Word))
+	return ok && arch.Addr(v) == n.pcOf(regs)
 }
 
 // flush reports the native run that was held back.
@@ -223,6 +274,9 @@ func (n *Snapshotter) finish() HRESULT {
 	if n.flush(); w.aborted {
 		return n.abort()
 	}
+	if w.stops == 0 && w.unsure != 0 {
+		return n.fault("it cannot be found out whether an explicit Frame has a method", w.unsure)
+	}
 	if w.stops == 0 {
 		n.why.Text, n.why.At = "the walk found no managed frame, and no explicit Frame of a method", 0
 		return E_FAIL
@@ -242,23 +296,29 @@ func (n *Snapshotter) fail(text string, at arch.Addr) HRESULT {
 	return E_FAIL
 }
 
-// undecided is fault for code of which the dump does not tell what it is. Were it
-// the exception dispatcher's, the native run before it would not be reported.
-func (n *Snapshotter) undecided(text string, at arch.Addr) HRESULT {
-	n.walk.held = false
-	return n.fault(text, at)
+// fault ends a walk at bytes that cannot be read. at may be where the object
+// begins that one of them belongs to.
+func (n *Snapshotter) fault(text string, at arch.Addr) HRESULT {
+	// A native run that is held back is not reported: whether it would have
+	// been depends on what comes next.
+	n.why = n.unread(text, at)
+	return E_UNEXPECTED
 }
 
-// fault ends a walk at bytes that cannot be read. If the process itself could
-// not have read them, its own walk would have faulted, which Windows catches
-// and Linux does not.
-func (n *Snapshotter) fault(text string, at arch.Addr) HRESULT {
+// broken ends a walk at bytes that cannot be right.
+func (n *Snapshotter) broken(text string, at arch.Addr) HRESULT {
 	if n.flush(); n.walk.aborted {
 		return n.abort()
 	}
-	n.why = Why{Text: text, At: at, Missing: n.lacks(at)}
-	if absence, _ := n.s.Process.Memory.Absent(at); absence == loader.Unmapped {
-		n.why.Dies = !n.windows
-	}
+	n.why = Why{Text: text, At: at}
 	return E_UNEXPECTED
+}
+
+// unread says that bytes cannot be read. If the process itself could not have
+// read them, its own walk would have faulted, which Windows catches and Linux
+// does not.
+func (n *Snapshotter) unread(text string, at arch.Addr) Why {
+	absence, _ := n.s.Process.Memory.Absent(at)
+	unmapped := absence == loader.Unmapped && at != 0
+	return Why{Text: text, At: at, Missing: !unmapped, Dies: unmapped && !n.windows}
 }

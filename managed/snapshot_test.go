@@ -149,7 +149,7 @@ func TestEditedForbidSuspend(t *testing.T) {
 }
 
 // TestEditedTracker walks past exceptions that are half written: they count as
-// none, and Why says so.
+// none, and Why says so. One that cannot be read does not.
 func TestEditedTracker(t *testing.T) {
 	n := snapshotter(t, openCase(t, "net10-callbacks-x64", "dump.zst"))
 	r := readRecord(t, "net10-callbacks-x64")
@@ -171,7 +171,7 @@ func TestEditedTracker(t *testing.T) {
 		{"a previous one that is newer", edit{m.Exception, uint64(m.Exception) - 64}, S_OK},
 		{"a previous one off the stack", edit{m.Exception, 0x1000}, S_OK},
 		{"bounds off the stack", edit{m.Exception + 0x80, 0x4141}, S_OK},
-		{"no exception where the Thread points", edit{m.Addr + 352, 0x1000}, S_OK},
+		{"no exception where the Thread points", edit{m.Addr + 352, 0x1000}, E_UNEXPECTED},
 	} {
 		h := snapshotter(t, openEdited(t, "net10-callbacks-x64", "dump.zst", c.edit))
 		if _, hr := names(h, req, 0); hr != c.hr {

@@ -2,8 +2,8 @@ package managed
 
 import (
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/unwind"
 )
 
 // A snapshotWalk is the state of one replayed walk: the runtime's
@@ -16,14 +16,17 @@ type snapshotWalk struct {
 	caller arch.Regs // of the managed frame's caller
 
 	callerManaged bool
-	flags         uint32 // ContextFlags, handed on from whatever set them
+	callerUnknown arch.Addr // what the dump lacks to say so
+	flags         uint32    // ContextFlags, handed on from whatever set them
 	// started: regs are a seed, or the context of the operating system.
 	started bool
+	exact   bool // regs are of an interrupted frame, or of one that may be
 
 	frame   clr.Frame // the current explicit Frame
 	frames  int       // passed so far
 	end     bool      // no Frame is left
-	broken  arch.Addr // where the chain of Frames is broken, or 0
+	lost    arch.Addr // the word of a Frame that the dump lacks, or 0
+	turned  arch.Addr // the Frame at which the chain turns back, or 0
 	inlined arch.Addr // the last InlinedCallFrame that was followed
 
 	skip   skip
@@ -33,7 +36,9 @@ type snapshotWalk struct {
 
 	tracker    clr.ExInfo // the newest exception
 	hasTracker bool
-	missing    arch.Addr // what the dump lacks of the thread's exceptions
+	missing    arch.Addr // what the dump lacks for the walk to go on
+	lack       string    // and for what
+	unsure     arch.Addr // what it lacks to say whether a Frame that was passed has a method
 
 	held         bool      // a native run waits for what comes next
 	heldRegs     arch.Regs // its registers
@@ -58,7 +63,8 @@ const maxSnapshotSteps = 1 << 20
 const (
 	brokenChain = "the chain of explicit Frames is broken"
 	noException = "the state of the thread's exception cannot be read"
-	codeUnknown = "it cannot be found out whether code is managed"
+
+	exceptionLayout = "it is not known of this version of the runtime where it keeps the state of an exception"
 )
 
 // maxTrackers bounds the exceptions nested on one thread.
@@ -71,20 +77,10 @@ func (w *snapshotWalk) begin(n *Snapshotter, t *clr.Thread, mode Mode) {
 	if t.Exception == 0 {
 		return
 	}
-	if w.tracker, w.missing, w.hasTracker = n.rp.ExInfoAt(t.Exception, t); !w.hasTracker && !n.lacks(w.missing) {
-		w.missing = 0
+	w.lack = noException
+	if w.tracker, w.missing, w.hasTracker = n.rp.ExInfoAt(t.Exception, t); !w.hasTracker && w.missing == 0 {
 		n.why = Why{Text: "the state of the thread's exception is half written, or not known of this version: it counts as none", At: t.Exception}
 	}
-}
-
-// lacks reports whether a byte that could not be read is one that only the dump
-// lacks: the process had it.
-func (n *Snapshotter) lacks(at arch.Addr) bool {
-	if at == 0 {
-		return false
-	}
-	absence, _ := n.s.Process.Memory.Absent(at)
-	return absence != loader.Present && absence != loader.Unmapped
 }
 
 func (n *Snapshotter) pcOf(regs *arch.Regs) arch.Addr {
@@ -101,24 +97,32 @@ func (n *Snapshotter) spOf(regs *arch.Regs) arch.Addr {
 func (n *Snapshotter) run(t *clr.Thread) HRESULT {
 	w := &n.walk
 	if w.missing != 0 {
-		return n.fault(noException, w.missing)
+		return n.fault(w.lack, w.missing)
 	}
-	if n.firstFrame(t.Frame); w.broken != 0 {
-		return n.fault(brokenChain, w.broken)
+	if some, _, _ := n.rp.KnowsExceptions(); !some && t.Exception != 0 {
+		return n.broken(exceptionLayout, t.Exception)
+	}
+	if t.HijackLost != 0 {
+		return n.fault("the return address that the runtime has replaced cannot be read", t.HijackLost)
+	}
+	w.exact = w.started
+	n.firstFrame(t.Frame)
+	if hr, over := n.chainEnd(); over {
+		return hr
 	}
 	for step := 0; ; step++ {
 		if step == maxSnapshotSteps {
 			return n.fail("the walk goes round in circles", n.pcOf(&w.regs))
 		}
 		c := n.lookup(n.pcOf(&w.regs))
-		if n.unsure(c) {
-			return n.undecided(codeUnknown, c.missing)
-		}
 		if c.managed() {
 			if hr, over := n.managedFrame(c); over {
 				return hr
 			}
 			continue
+		}
+		if at := n.unknown(c); at != 0 {
+			return n.fault(unwindTexts[unwindNoCode], at)
 		}
 		if w.end {
 			return n.finish()
@@ -133,34 +137,34 @@ func (n *Snapshotter) run(t *clr.Thread) HRESULT {
 // caller.
 func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
 	w := &n.walk
-	if at, how := n.unwind(c, &w.regs, &w.caller); how != unwound {
-		if c.code.Method == 0 {
-			return n.undecided(unwindTexts[how], at), true
-		}
+	at, how := n.unwind(c, &w.regs, &w.caller)
+	if how == unwindNoInfo && c.why.Reason == unwind.BadInfo {
+		return n.broken(unwindTexts[how], at), true
+	} else if how != unwound {
 		return n.fault(unwindTexts[how], at), true
 	}
 	// c lies in a cache: it is gone after the next look-up.
-	code, visibility, dispatcher := c.code, c.visibility, c.dispatcher
-	next := n.lookup(n.pcOf(&w.caller))
-	if n.unsure(next) {
-		return n.undecided(codeUnknown, next.missing), true
-	}
-	w.callerManaged = next.managed()
+	shown := c.shownCode
+	caller := n.lookup(n.pcOf(&w.caller))
+	w.callerManaged, w.callerUnknown = caller.managed(), n.unknown(caller)
 	callerSP := n.spOf(&w.caller)
 	// Frames inside of this frame belong to calls that the walk is past.
 	for !w.end && w.frame.Addr < callerSP {
 		n.nextFrame()
 	}
-	if w.broken != 0 {
-		return n.fault(brokenChain, w.broken), true
+	if hr, over := n.chainEnd(); over {
+		return hr, true
 	}
-	if n.visit(&code, visibility, dispatcher, callerSP); w.missing != 0 {
-		return n.fault(noException, w.missing), true
+	if n.visit(&shown, callerSP); w.missing != 0 {
+		return n.fault(w.lack, w.missing), true
 	}
 	if w.aborted {
 		return n.abort(), true
 	}
-	w.regs = w.caller
+	if w.callerUnknown != 0 {
+		return n.fault(unwindTexts[unwindNoCode], w.callerUnknown), true
+	}
+	w.regs, w.exact = w.caller, false
 	w.flags |= n.ctx.l.Unwound
 	if t := w.thread; t.StackBase != 0 && (callerSP >= t.StackBase || callerSP < t.StackLimit && !n.noBound) {
 		return n.fail("the stack pointer of the caller lies outside of the stack", callerSP), true
@@ -182,7 +186,7 @@ func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
 }
 
 // visit decides what becomes of a managed frame.
-func (n *Snapshotter) visit(c *clr.Code, visibility clr.Visibility, dispatcher bool, callerSP arch.Addr) {
+func (n *Snapshotter) visit(c *shownCode, callerSP arch.Addr) {
 	w := &n.walk
 	if n.passed(callerSP) {
 		return
@@ -190,23 +194,35 @@ func (n *Snapshotter) visit(c *clr.Code, visibility clr.Visibility, dispatcher b
 	if w.skip == skipOne || w.skip == skipToParent && callerSP == w.skipTo {
 		w.skip = skipNone
 	}
-	if w.skip == skipNone && c.Funclet {
-		w.skip, w.skipTo = n.parent(c, callerSP)
+	if w.skip == skipNone && c.code.Funclet {
+		w.skip, w.skipTo = n.parent(&c.code, callerSP)
 	}
-	if w.missing != 0 || w.skip != skipNone || visibility == clr.Hidden {
+	if w.missing != 0 || w.skip != skipNone {
+		return
+	}
+	if c.hidden != 0 {
+		w.lack, w.missing = unwindTexts[unwindNoName], c.hidden
+		return
+	}
+	if c.visibility == clr.Hidden {
+		return
+	}
+	// Only while an exception is in progress is there a dispatcher.
+	if c.dispatching != 0 && w.thread.Exception != 0 {
+		w.lack, w.missing = unwindTexts[unwindNoName], c.dispatching
 		return
 	}
 	w.stops++
 	// Since .NET 9 managed code dispatches exceptions. Its frames are not
 	// reported, nor are the native runs on both sides of them: the younger one
 	// is held back for that, the older never held.
-	if w.inDispatcher = dispatcher; dispatcher {
+	if w.inDispatcher = c.dispatcher; c.dispatcher {
 		w.held = false
 		return
 	}
 	n.flush()
-	if visibility == clr.Visible && !w.aborted {
-		n.report(FunctionID(c.Method), &w.regs, w.flags)
+	if c.visibility == clr.Visible && !w.aborted {
+		n.report(FunctionID(c.code.Method), &w.regs, w.flags)
 	}
 }
 
@@ -227,6 +243,10 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 	if filter {
 		return skipNone, 0 // it is reported, and so are the frames that it judges
 	}
+	if w.callerUnknown != 0 {
+		w.lack, w.missing = unwindTexts[unwindNoCode], w.callerUnknown
+		return skipNone, 0
+	}
 	native := !w.callerManaged
 	if n.windows {
 		native = n.rp.InRuntime(n.pcOf(&w.caller))
@@ -238,6 +258,10 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 	missing := arch.Addr(0)
 	for i := 0; ok && i < maxTrackers; i++ {
 		if e.Scanned() && e.Funclet == callerSP {
+			if _, _, clause := n.rp.KnowsExceptions(); !known && !clause {
+				w.lack, w.missing = noException, e.Addr
+				return skipNone, 0
+			}
 			if !known && e.Filter {
 				return skipNone, 0
 			}
@@ -248,9 +272,7 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 		}
 		e, missing, ok = n.rp.ExInfoAt(e.Prev, w.thread)
 	}
-	if n.lacks(missing) {
-		w.missing = missing
-	}
+	w.lack, w.missing = noException, missing
 	return skipNone, 0
 }
 
@@ -258,28 +280,34 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
 	w := &n.walk
 	f := w.frame
-	if w.skip == skipNone && !n.passed(f.Addr) && n.rp.HasMethod(f) {
-		w.stops++
+	if f.Kind == clr.UnknownFrame {
+		return n.broken("an explicit Frame is of a kind that is not known", f.Addr), true
+	}
+	if w.skip == skipNone && !n.passed(f.Addr) {
+		if has, missing := n.rp.HasMethod(f); has {
+			w.stops++
+		} else if missing != 0 {
+			w.unsure = missing
+		}
 	}
 	w.caller = w.regs
 	pc, missing := n.rp.UpdateRegs(f, &w.caller)
-	managed := false
-	if pc != 0 {
-		c := n.lookup(pc)
-		if n.unsure(c) {
-			return n.undecided(codeUnknown, c.missing), true
-		}
-		managed = c.managed()
-	}
 	// The runtime asks first whether the Frame leads to managed code.
-	if missing != 0 && (managed || pc == 0) {
+	c := n.lookup(pc)
+	if at := n.unknown(c); at != 0 {
+		return n.fault(unwindTexts[unwindNoCode], at), true
+	}
+	if missing != 0 && (c.managed() || pc == 0) {
 		return n.fault(unwindTexts[unwindNoFrame], missing), true
 	}
-	if managed && w.inlined != f.Addr {
-		w.regs = w.caller
-		if at, _ := n.rp.ContextOf(f); at != 0 {
-			w.flags = n.ctx.flagsAt(n.mem, at)
+	if c.managed() && w.inlined != f.Addr {
+		ctx, _ := n.rp.ContextOf(f)
+		if ctx != 0 {
+			if w.flags, missing = n.ctx.flagsAt(n.mem, ctx); missing != 0 {
+				return n.fault(unwindTexts[unwindNoFrame], missing), true
+			}
 		}
+		w.regs, w.exact = w.caller, ctx != 0
 		if w.mode == OSSuspended && n.rp.Resumable(f) {
 			return n.fail("the operating system suspended a thread that the runtime had interrupted before", f.Addr), true
 		}
@@ -292,8 +320,16 @@ func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
 		}
 	}
 	n.nextFrame()
-	if w.broken != 0 {
-		return n.fault(brokenChain, w.broken), true
+	return n.chainEnd()
+}
+
+// chainEnd ends the walk where the chain of explicit Frames is broken.
+func (n *Snapshotter) chainEnd() (hr HRESULT, over bool) {
+	switch w := &n.walk; {
+	case w.lost != 0:
+		return n.fault(brokenChain, w.lost), true
+	case w.turned != 0:
+		return n.broken(brokenChain, w.turned), true
 	}
 	return 0, false
 }
@@ -305,9 +341,9 @@ func (n *Snapshotter) firstFrame(a arch.Addr) {
 	if w.end = a == clr.EndOfFrames; w.end {
 		return
 	}
-	var ok bool
-	if w.frame, ok = n.rt.FrameAt(a); !ok {
-		w.broken, w.end = a, true
+	var missing arch.Addr
+	if w.frame, missing = n.rp.FrameAt(a); missing != 0 {
+		w.lost, w.end = missing, true
 	}
 }
 
@@ -318,5 +354,5 @@ func (n *Snapshotter) nextFrame() {
 		n.firstFrame(at)
 		return
 	}
-	w.broken, w.end = w.frame.Addr, true
+	w.turned, w.end = w.frame.Addr, true
 }

@@ -15,12 +15,13 @@ import (
 type Seed struct {
 	Thread     Thread
 	Needed     bool
+	NeedKnown  bool
 	HR         managed.HRESULT // of a walk that is given the seed
 	Unseeded   managed.HRESULT // of one that is given none
 	Native     []Frame
 	Omitted    int // native frames, of those nearest to the managed one
 	Seed       *SeedContext
-	SameAsDocs bool
+	SameAsDocs bool         // or what the documented search finds is not known
 	Documented *SeedContext // what the documented search finds; nil: none
 	Stop       *Stop        // why there is no seed
 	Lost       bool         // there is no seed, and a managed frame may be behind the last one
@@ -82,7 +83,7 @@ func (b *Builder) Seed(t *loader.Thread, a *arch.Arch, s *managed.SeedSearch) Se
 		}
 	}
 	named := b.Stack(t, frames, s.Stop)
-	out := Seed{Thread: b.Thread(t), Needed: s.Needed, SameAsDocs: s.SameAsDocumented(), Native: named.Frames[:len(s.Native)]}
+	out := Seed{Thread: b.Thread(t), Needed: s.Needed, NeedKnown: s.NeedKnown, SameAsDocs: s.SameAsDocumented() || !s.DocumentedKnown, Native: named.Frames[:len(s.Native)]}
 	rest := named.Frames[len(s.Native):]
 	for _, p := range []struct {
 		from *managed.Seed
@@ -172,7 +173,7 @@ func (s *Seeds) json(w io.Writer) error {
 
 func (b *jsonBuffer) seed(s *Seed) {
 	b.thread(&s.Thread)
-	b.boolean("needed", s.Needed)
+	b.booleanIf("needed", s.Needed, s.NeedKnown)
 	b.str("hr", s.HR.String())
 	b.str("hr_name", s.HR.Name())
 	b.str("hr_unseeded", s.Unseeded.String())
@@ -221,8 +222,8 @@ func (b *jsonBuffer) seed(s *Seed) {
 		b.str("hr", v.HR.String())
 		b.str("hr_name", v.HR.Name())
 		b.num("callbacks", int64(v.Calls))
-		b.boolean("managed", v.Managed)
-		b.boolean("ignored", v.Ignored)
+		b.booleanIf("managed", v.Managed, !v.Unknown)
+		b.booleanIf("ignored", v.Ignored, s.NeedKnown)
 		b.boolean("same_as_computed", v.Same)
 		b.key("differs")
 		b.strings(v.Differs)
@@ -349,7 +350,9 @@ func (p *page) seed(s *Seed) {
 		}
 	}
 	use := "the runtime would not look at it: the thread is in preemptive mode"
-	if s.Needed {
+	if !s.NeedKnown {
+		use = "whether the runtime would look at it is not known: the dump lacks the thread's Thread object"
+	} else if s.Needed {
 		use = "the runtime needs it: without one it returns " + s.Unseeded.Name() + ", with it " + s.HR.Name()
 	}
 	p.line(plain, "  "+use)

@@ -76,6 +76,16 @@ const (
 	filterClause     = 1
 )
 
+// KnowsExceptions reports whether it is known of this runtime where it keeps
+// what it has of an exception in progress: at all, whether a handler has been
+// entered, and of what kind the handler's clause is.
+func (p *Replay) KnowsExceptions() (some, entered, clause bool) {
+	if p.ex == nil {
+		return false, false, false
+	}
+	return true, p.ex.Entered >= 0, p.ex.Clause >= 0
+}
+
 // ExInfoAt reads the exception at a, of thread t. It reports false if the dump
 // lacks it, missing then being the address of the first byte, or if what lies
 // there is none: half written, or of another layout.
@@ -95,16 +105,26 @@ func (p *Replay) ExInfoAt(a arch.Addr, t *Thread) (e ExInfo, missing arch.Addr, 
 		}
 		*f.to = arch.Addr(v)
 	}
-	flags, ok1 := p.r.u32(field(a, l.Flags))
-	clause, entered, ok2, ok3 := uint32(0), uint8(1), true, true
+	flags, ok := p.r.u32(field(a, l.Flags))
+	if !ok {
+		return e, field(a, l.Flags), false
+	}
+	clause, entered := uint32(0), uint8(1)
 	if l.Clause >= 0 {
-		clause, ok2 = p.r.u32(field(a, l.Clause))
+		if clause, ok = p.r.u32(field(a, l.Clause)); !ok {
+			return e, field(a, l.Clause), false
+		}
 	}
 	if l.Entered >= 0 {
-		entered, ok3 = p.r.u8(field(a, l.Entered))
+		if entered, ok = p.r.u8(field(a, l.Entered)); !ok {
+			return e, field(a, l.Entered), false
+		}
 	}
-	if !ok1 || !ok2 || !ok3 {
-		return e, field(a, l.Flags), false
+	if !l.onStack {
+		thread, missing := p.pointer(field(a, l.Thread))
+		if missing != 0 || thread != t.Addr {
+			return e, missing, false
+		}
 	}
 	e.Unwinding, e.Entered, e.Filter = flags&unwindHasStarted != 0, entered != 0, clause == filterClause
 	return e, 0, p.plausible(&e, clause, entered, t)
@@ -119,12 +139,8 @@ func (p *Replay) plausible(e *ExInfo, clause uint32, entered uint8, t *Thread) b
 	if clause > maxClause || entered > 1 {
 		return false
 	}
-	if p.ex.onStack {
-		// The newer one lies below the older.
-		if !onStack(e.Addr) || e.Prev != 0 && (e.Prev <= e.Addr || !onStack(e.Prev)) {
-			return false
-		}
-	} else if v, ok := p.r.word(field(e.Addr, p.ex.Thread)); !ok || arch.Addr(v) != t.Addr {
+	// The newer one lies below the older.
+	if p.ex.onStack && (!onStack(e.Addr) || e.Prev != 0 && (e.Prev <= e.Addr || !onStack(e.Prev))) {
 		return false
 	}
 	if e.Low != ^arch.Addr(0) && !onStack(e.Low) || e.High != 0 && !onStack(e.High) {

@@ -13,9 +13,11 @@ func (r *Runtime) lookupR2R(s rangeSection, ip arch.Addr) (c Code, missing arch.
 	}
 	info := arch.Addr(v)
 	rva := uint32(ip - s.span.Lo)
-	if in, missing := r.inThunks(info, rva); in || missing != 0 {
-		c.Kind, c.Stub = Stub, StubDelayLoad
+	if in, missing := r.inThunks(info, rva); missing != 0 {
 		return c, missing
+	} else if in {
+		c.Kind, c.Stub = Stub, StubDelayLoad
+		return c, 0
 	}
 	funcs, ok1 := r.word(info + arch.Addr(l.R2RFuncs))
 	n, ok2 := r.u32(info + arch.Addr(l.R2RNumFuncs))

@@ -3,6 +3,7 @@ package clr
 import (
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,6 +20,9 @@ type Replay struct {
 	frames replayFrames
 	ex     *exInfoRow // nil if nothing is known of this version
 	major  int        // of the runtime's version; 0 if not known
+
+	described   sync.Once
+	methodDescs []arch.Addr // that precodes lead to, sorted; for ordinary
 }
 
 // replayLayout is what every descriptor so far leaves out, or that only a
@@ -26,6 +30,7 @@ type Replay struct {
 // held in .NET 8 to 10 on every platform seen.
 type replayLayout struct {
 	PInvokeSize int `c:"PInvokeMethodDesc.!,56"`
+	DynamicSize int `c:"DynamicMethodDesc.!,48"`
 	HdrEHInfo   int `c:"RealCodeHeader.EHInfo,8"` // right before GCInfo
 }
 
@@ -41,64 +46,15 @@ func (r *Runtime) Replay() *Replay {
 	return p
 }
 
-// The classes of MethodDesc and the kinds of dynamic ones
-// (src/coreclr/vm/method.hpp, MethodClassification and DynamicMethodDesc).
-const (
-	methodClassMask = 7
-	methodPInvoke   = 2
-	methodDynamic   = 7
-	dynamicILStub   = 0x8000
-)
-
-// A Visibility says what the profiler's walk makes of a method.
-type Visibility uint8
-
-const (
-	Visible    Visibility = iota
-	NoMetadata            // a DynamicMethod: walked, and not reported (MethodDesc::IsNoMetadata)
-	Hidden                // an IL stub: passed over in silence (MethodDesc::IsILStub)
-)
-
-// Visibility classifies the method of c. Where the dump lacks its MethodDesc,
-// the heap that its code lies in tells: dynamic methods have heaps of their own.
-func (p *Replay) Visibility(c *Code) Visibility {
-	flags, ok := p.r.u16(field(c.Method, p.r.names.MDFlags))
+// MethodTable returns the MethodTable of the class that md belongs to; missing
+// is the address of the word that the dump lacks to tell, or 0.
+func (p *Replay) MethodTable(md arch.Addr) (mt, missing arch.Addr) {
+	at := field(md, p.r.names.MDIndex)
+	index, ok := p.r.u8(at)
 	if !ok {
-		if p.hostHeap(c) {
-			return NoMetadata
-		}
-		return Visible
+		return 0, at
 	}
-	if flags&methodClassMask != methodDynamic {
-		return Visible
-	}
-	if ext, ok := p.r.u32(field(c.Method, p.r.names.SigFlags)); ok && ext&dynamicILStub != 0 {
-		return Hidden
-	}
-	return NoMetadata
-}
-
-// hostHeap reports whether c lies in a HostCodeHeap, which holds the code of one
-// dynamic method or few. It is collectible, as the code of collectible
-// assemblies is, but does not begin at a page: a header comes first
-// (src/coreclr/vm/dynamicmethod.cpp, HostCodeHeap::InitializeHeapList).
-func (p *Replay) hostHeap(c *Code) bool {
-	if c.Kind != JIT {
-		return false
-	}
-	s, ok, _ := p.r.section(c.Start)
-	return ok && s.flags&(rangeCodeHeap|rangeCollectible) == rangeCodeHeap|rangeCollectible && s.span.Lo%pageSize != 0
-}
-
-// MethodTable returns the MethodTable of the class that md belongs to; ok is
-// false where the dump lacks its bytes.
-func (p *Replay) MethodTable(md arch.Addr) (mt arch.Addr, ok bool) {
-	index, ok := p.r.u8(field(md, p.r.names.MDIndex))
-	if !ok {
-		return 0, false
-	}
-	v, ok := p.r.word(field(p.r.chunk(md, index), p.r.names.ChunkMT))
-	return arch.Addr(v), ok
+	return p.pointer(field(p.r.chunk(md, index), p.r.names.ChunkMT))
 }
 
 // dispatchers are the classes whose methods dispatch exceptions since .NET 9,
@@ -107,20 +63,16 @@ func (p *Replay) MethodTable(md arch.Addr) (mt arch.Addr, ok bool) {
 // and are good seeds. The second shows where it is no mere transition, under
 // the enter and leave hooks of a profiler.
 var dispatchers = []string{
-	"System.Runtime.EH.",
-	"System.Runtime.ExceptionServices.InternalCalls.",
-	"System.Runtime.StackFrameIterator.",
+	"System.Runtime.EH",
+	"System.Runtime.ExceptionServices.InternalCalls",
+	"System.Runtime.StackFrameIterator",
 }
 
-// Dispatcher reports whether md is a method of the managed exception dispatcher.
-func (p *Replay) Dispatcher(md arch.Addr) bool {
-	m, _ := p.r.Describe(md)
-	for _, class := range dispatchers {
-		if strings.HasPrefix(m.Name, class) {
-			return true
-		}
-	}
-	return false
+// Dispatcher reports whether mt is a class of the managed exception dispatcher.
+// An error says what the dump lacks to tell.
+func (p *Replay) Dispatcher(mt arch.Addr) (bool, error) {
+	name, err := p.r.className(mt)
+	return err == nil && slices.Contains(dispatchers, name), err
 }
 
 // A ContextLayout is what there is to know of a runtime's CONTEXT besides where
@@ -258,10 +210,15 @@ const forbidSuspendBack = 56
 const maxForbidSuspend = 256
 
 // ForbidsSuspension reports whether t is in a region in which the runtime lets
-// nobody suspend it (Thread::m_dwForbidSuspendThread).
-func (p *Replay) ForbidsSuspension(t *Thread) bool {
-	n, ok := p.r.u32(field(t.Addr, p.r.threadLayout.Link-forbidSuspendBack))
-	return ok && n > 0 && n < maxForbidSuspend
+// nobody suspend it (Thread::m_dwForbidSuspendThread); missing is the address of
+// the word that the dump lacks to tell, or 0.
+func (p *Replay) ForbidsSuspension(t *Thread) (forbids bool, missing arch.Addr) {
+	at := field(t.Addr, p.r.threadLayout.Link-forbidSuspendBack)
+	n, ok := p.r.u32(at)
+	if !ok {
+		return false, at
+	}
+	return n > 0 && n < maxForbidSuspend, 0
 }
 
 // InRuntime reports whether a lies in the runtime's own image.

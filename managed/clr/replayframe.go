@@ -18,25 +18,43 @@ type replayFrames struct {
 // target of calli, 2 marks the Frame of an exception helper.
 const inlinedMarkers = 3
 
-// HasMethod reports whether f carries a MethodDesc, which makes the runtime's
-// walk stop at it (Frame::GetFunction of src/coreclr/vm/frames.h).
-func (p *Replay) HasMethod(f Frame) bool {
-	nonNull := func(off int) bool {
-		v, ok := p.r.word(field(f.Addr, off))
-		return ok && v != 0
+// FrameAt reads the Frame at a; missing is the address of the word that the
+// dump lacks of it, or 0.
+func (p *Replay) FrameAt(a arch.Addr) (f Frame, missing arch.Addr) {
+	f, ok := p.r.FrameAt(a)
+	if ok {
+		return f, 0
 	}
+	l := &p.r.frameLayout
+	if _, missing = p.pointer(field(a, l.Identifier)); missing == 0 {
+		missing = field(a, l.Next)
+	}
+	return f, missing
+}
+
+// HasMethod reports whether f carries a MethodDesc, which makes the runtime's
+// walk stop at it (Frame::GetFunction of src/coreclr/vm/frames.h). missing is the
+// address of the word that the dump lacks to tell, or 0.
+func (p *Replay) HasMethod(f Frame) (is bool, missing arch.Addr) {
+	var v arch.Addr
 	switch f.Kind {
 	case InlinedCallFrame:
-		v, ok := p.r.word(field(f.Addr, p.frames.Datum))
-		return ok && v != 0 && v&inlinedMarkers == 0
+		v, missing = p.pointer(field(f.Addr, p.frames.Datum))
+		return v != 0 && v&inlinedMarkers == 0, missing
 	case PrestubMethodFrame, CallCountingHelperFrame, ExternalMethodFrame, CLRToCOMMethodFrame, ComPrestubMethodFrame:
-		return nonNull(p.frames.Method)
+		v, missing = p.pointer(field(f.Addr, p.frames.Method))
 	case StubDispatchFrame:
 		// Where the method is not resolved yet it is found by its slot in a
 		// representative class.
-		return nonNull(p.frames.Method) || nonNull(p.frames.StubTable)
+		if v, missing = p.pointer(field(f.Addr, p.frames.Method)); v == 0 {
+			if table, lost := p.pointer(field(f.Addr, p.frames.StubTable)); table != 0 {
+				return true, 0
+			} else if missing == 0 {
+				missing = lost
+			}
+		}
 	}
-	return false
+	return v != 0, missing
 }
 
 // Resumable reports whether the frame that f leads to was interrupted and is

@@ -21,6 +21,9 @@ type Thread struct {
 	// A hijacked thread's return address is HijackReturn, while HijackSlot on
 	// its stack holds the runtime's trip stub. Both are 0 if it is not hijacked.
 	HijackSlot, HijackReturn arch.Addr
+	// HijackLost is the first of the two words of a hijacked thread that the
+	// dump lacks, or 0.
+	HijackLost arch.Addr
 }
 
 type threadLayout struct {
@@ -125,6 +128,11 @@ func (r *Runtime) thread(a arch.Addr) (Thread, bool) {
 		slot, ok2 := r.word(link + linkToHijackSlot)
 		if s := arch.Addr(slot); ok1 && ok2 && (t.StackBase == 0 || s >= t.StackLimit && s < t.StackBase) {
 			t.HijackSlot, t.HijackReturn = s, arch.Addr(ret)
+		}
+		if !ok1 {
+			t.HijackLost = link + linkToHijackReturn
+		} else if !ok2 {
+			t.HijackLost = link + linkToHijackSlot
 		}
 	}
 	return t, ok1 && ok2 && ok3 && ok4 && ok5 && ok6

@@ -1,0 +1,127 @@
+package clr
+
+import (
+	"slices"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// The classes of MethodDesc and the kinds of dynamic ones
+// (src/coreclr/vm/method.hpp, MethodClassification and DynamicMethodDesc).
+const (
+	methodClassMask = 7
+	methodPInvoke   = 2
+	methodEEImpl    = 3
+	methodArray     = 4
+	methodDynamic   = 7
+	dynamicILStub   = 0x8000
+)
+
+// A Visibility says what the profiler's walk makes of a method.
+type Visibility uint8
+
+const (
+	Visible    Visibility = iota
+	NoMetadata            // a DynamicMethod: walked, and not reported (MethodDesc::IsNoMetadata)
+	Hidden                // an IL stub: passed over in silence (MethodDesc::IsILStub)
+)
+
+// Visibility classifies the method of c; missing is the address of the word
+// that the dump lacks to tell, or 0. Where that is its MethodDesc, other bytes
+// may tell: dynamic methods have heaps of their own for their code, code that is
+// compiled ahead is of methods that metadata declares, and so are MethodDescs
+// that lie close to each other.
+func (p *Replay) Visibility(c *Code) (v Visibility, missing arch.Addr) {
+	n := &p.r.names
+	at := field(c.Method, n.MDFlags)
+	flags, ok := p.r.u16(at)
+	if !ok {
+		switch {
+		case p.hostHeap(c):
+			return NoMetadata, 0
+		case c.Kind == ReadyToRun || p.ordinary(c.Method):
+			return Visible, 0
+		}
+		return Visible, at
+	}
+	switch flags & methodClassMask {
+	case methodPInvoke, methodEEImpl, methodArray:
+		// They have no IL: what is compiled for them is a stub. A precode led
+		// from it to this MethodDesc.
+		if c.Kind == JIT {
+			return Hidden, 0
+		}
+	case methodDynamic:
+		at = field(c.Method, n.SigFlags)
+		if ext, ok := p.r.u32(at); !ok {
+			return NoMetadata, at
+		} else if ext&dynamicILStub != 0 {
+			return Hidden, 0
+		}
+		return NoMetadata, 0
+	}
+	return Visible, 0
+}
+
+// hostHeap reports whether c lies in a HostCodeHeap, which holds the code of one
+// dynamic method or few. It is collectible, as the code of collectible
+// assemblies is, but does not begin at a page: a header comes first
+// (src/coreclr/vm/dynamicmethod.cpp, HostCodeHeap::InitializeHeapList). So it
+// is with all 1,196 dynamic methods of the recorded dumps, and no other of 40,904.
+func (p *Replay) hostHeap(c *Code) bool {
+	if c.Kind != JIT {
+		return false
+	}
+	s, ok, _ := p.r.section(c.Start)
+	return ok && s.flags&(rangeCodeHeap|rangeCollectible) == rangeCodeHeap|rangeCollectible && s.span.Lo%pageSize != 0
+}
+
+// ordinary reports whether the MethodDesc at md, which the dump lacks, must be
+// one of several in a chunk, as those of a class are: the MethodDesc of an IL
+// stub has its chunk to itself (ILStubCache::CreateNewMethodDesc,
+// src/coreclr/vm/ilstubcache.cpp), and is larger than an ordinary one, as is that
+// of a P/Invoke. Others are known by the precodes that lead to them.
+func (p *Replay) ordinary(md arch.Addr) bool {
+	p.described.Do(func() { p.methodDescs = p.r.precodeMethods() })
+	i, ok := slices.BinarySearch(p.methodDescs, md)
+	if !ok {
+		return false
+	}
+	// No room for a stub's own, nor for the head of the next chunk.
+	stub := arch.Addr(p.layout.DynamicSize)
+	followed := func(i int) bool {
+		return i >= 0 && i+1 < len(p.methodDescs) && p.methodDescs[i+1]-p.methodDescs[i] < stub
+	}
+	// The last one of a chunk follows one that is followed so, with no room for
+	// the head of another chunk between them.
+	last := i > 0 && md-p.methodDescs[i-1] < arch.Addr(p.r.names.MDSize+p.r.names.ChunkSize)
+	return followed(i) || last && followed(i-1)
+}
+
+// precodeMethods returns the MethodDescs of all FixupPrecodes that the dump
+// has, sorted.
+func (r *Runtime) precodeMethods() (mds []arch.Addr) {
+	l, ok := r.precodes()
+	if !ok {
+		return nil
+	}
+	left := maxPrecodes
+	all := r.mem.Untracked() // a trim need not keep them
+	r.sections(func(s rangeSection) bool {
+		kind, ok := r.u32(s.list + stubListKind)
+		if s.r2r != 0 || s.flags&rangeList == 0 || !ok || stubBlock(uint64(kind)) != StubFixupPrecode {
+			return true
+		}
+		for page := s.span.Lo + l.page; page < s.span.Hi && left > 0; page += 2 * l.page {
+			for at := page; at+l.size <= page+l.page && left > 0; at += l.size {
+				left--
+				if v, ok := all.Word(field(at, l.MethodDesc)); ok && v != 0 {
+					mds = append(mds, arch.Addr(v))
+				}
+			}
+		}
+		return left > 0
+	})
+	slices.Sort(mds)
+	return slices.Compact(mds)
+}

@@ -1,0 +1,62 @@
+package clr
+
+import (
+	"testing"
+
+	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/loader"
+)
+
+// TestVisibilityWithoutMethodDesc holds what other bytes tell of a method
+// against its MethodDesc, for all that was compiled in the recorded dumps.
+func TestVisibilityWithoutMethodDesc(t *testing.T) {
+	all, heap, ordinary, refused := 0, 0, 0, 0
+	for _, path := range corpus.Dumps(t, `^(net10|deep-dotnet|azmcp)`) {
+		p, err := loader.Open(path, nil)
+		if err != nil {
+			continue // of Windows
+		}
+		rts, _ := Open(p)
+		for _, r := range rts {
+			rp := r.Replay()
+			r.JITMethods(func(m loader.Method) bool {
+				c, missing := r.Lookup(m.Code.Lo)
+				flags, ok := r.u16(field(c.Method, r.names.MDFlags))
+				if missing != 0 || c.Kind != JIT || !ok {
+					return true
+				}
+				v, missing := rp.Visibility(&c)
+				if missing != 0 {
+					return true
+				}
+				all++
+				if host := rp.hostHeap(&c); host != (v == NoMetadata) {
+					t.Errorf("%s: %v: class %d, in a heap for dynamic methods: %v", path, m.Code.Lo, flags&methodClassMask, host)
+				} else if host {
+					heap++
+				}
+				switch is := rp.ordinary(c.Method); {
+				case is && (v == Hidden || flags&methodClassMask == methodPInvoke):
+					t.Errorf("%s: %v: class %d, and an ordinary method by its place", path, m.Code.Lo, flags&methodClassMask)
+				case is:
+					ordinary++
+				case v == Visible:
+					refused++
+				}
+				return true
+			})
+			// No P/Invoke and no stub may seem ordinary, compiled or not.
+			for _, md := range rp.methodDescs {
+				flags, ok := r.u16(field(md, r.names.MDFlags))
+				if class := flags & methodClassMask; ok && (class == methodPInvoke || class == methodDynamic) && rp.ordinary(md) {
+					t.Errorf("%s: the MethodDesc at %v of class %d seems ordinary", path, md, class)
+				}
+			}
+		}
+		p.Close()
+	}
+	t.Logf("%d methods: %d dynamic ones by their heap, %d ordinary ones by their place; %d are not told", all, heap, ordinary, refused)
+	if all < 30000 || heap < 1000 || ordinary < 5000 {
+		t.Error("too few")
+	}
+}
