@@ -62,16 +62,21 @@ func linuxCore(t *testing.T, dir, prog string, args ...string) (core, out string
 	return ownCore()(t, dir, prog, args...)
 }
 
-// ownCore has a core written by who runs the program: Linux, or qemu.
+// ownCore has a core written by who runs the program: Linux, or qemu, which
+// Linux may then write a core of too.
 func ownCore(command ...string) crasher {
 	return func(t *testing.T, dir, prog string, args ...string) (core, out string) {
+		name := "core*"
+		if len(command) > 0 {
+			name = "qemu_*.core"
+		}
 		cores, _ := filepath.Glob(filepath.Join(dir, "*core*"))
 		for _, c := range cores {
 			os.Remove(c)
 		}
 		line := append(append([]string{"-c", `ulimit -c unlimited && exec "$0" "$@"`}, command...), prog)
 		out = run(t, dir, "/bin/sh", append(line, args...)...)
-		if cores, _ = filepath.Glob(filepath.Join(dir, "*core*")); len(cores) != 1 {
+		if cores, _ = filepath.Glob(filepath.Join(dir, name)); len(cores) != 1 {
 			t.Skipf("no core was written: %s", out)
 		}
 		return cores[0], out
