@@ -57,6 +57,13 @@ func (r *Runtime) moduleName(a arch.Addr) string {
 			}
 		}
 	}
+	// Its text may be missing; the image is known by its mapping too. The
+	// simple name need not be the file's.
+	if base, ok := r.word(field(a, n.ModBase)); ok && base != 0 {
+		if img := r.proc.ImageAt(arch.Addr(base)); img != nil && img != r.Image && img.Path != "" {
+			return img.Path
+		}
+	}
 	if p, ok := r.word(field(a, n.ModName)); ok && n.ModName >= 0 && p != 0 {
 		s, _ := ecma.CString(r.mem, arch.Addr(p), maxPath)
 		return s
