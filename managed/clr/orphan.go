@@ -80,9 +80,8 @@ type precode struct {
 
 func (p precode) compare(by arch.Addr) int { return cmp.Compare(p.by, by) }
 
-// orphanMethod returns the MethodDesc of the method whose code begins at
-// start, 0 if no precode leads there, or those of several methods do.
-func (r *Runtime) orphanMethod(start arch.Addr) arch.Addr {
+// orphanIndex returns the index of this runtime's precodes.
+func (r *Runtime) orphanIndex() *orphanIndex {
 	x := &r.orphans
 	x.once.Do(func() {
 		var ok bool
@@ -90,6 +89,13 @@ func (r *Runtime) orphanMethod(start arch.Addr) arch.Addr {
 			x.fill(r)
 		}
 	})
+	return x
+}
+
+// orphanMethod returns the MethodDesc of the method whose code begins at
+// start, 0 if no precode leads there, or those of several methods do.
+func (r *Runtime) orphanMethod(start arch.Addr) arch.Addr {
+	x := r.orphanIndex()
 	if md, found := r.precodeMethod(x.told, start, r.ownsCode); found {
 		return md
 	}

@@ -20,9 +20,6 @@ type Replay struct {
 	frames replayFrames
 	ex     *exInfoRow // nil if nothing is known of this version
 	major  int        // of the runtime's version; 0 if not known
-
-	described   sync.Once
-	methodDescs []arch.Addr // that precodes lead to, sorted; for ordinary
 }
 
 // replayLayout is what every descriptor so far leaves out, or that only a

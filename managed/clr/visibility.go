@@ -82,46 +82,34 @@ func (p *Replay) hostHeap(c *Code) bool {
 // src/coreclr/vm/ilstubcache.cpp), and is larger than an ordinary one, as is that
 // of a P/Invoke. Others are known by the precodes that lead to them.
 func (p *Replay) ordinary(md arch.Addr) bool {
-	p.described.Do(func() { p.methodDescs = p.r.precodeMethods() })
-	i, ok := slices.BinarySearch(p.methodDescs, md)
+	x := p.r.orphanIndex()
+	list := x.methods
+	i, ok := slices.BinarySearchFunc(list, md, precode.compare)
 	if !ok {
 		return false
 	}
-	// No room for a stub's own, nor for the head of the next chunk.
-	stub := arch.Addr(p.layout.DynamicSize)
+	// followed reports whether there is no room for a stub's own, nor for the
+	// head of the next chunk, between a MethodDesc and the next.
 	followed := func(i int) bool {
-		return i >= 0 && i+1 < len(p.methodDescs) && p.methodDescs[i+1]-p.methodDescs[i] < stub
+		k := i
+		for k < len(list) && list[k].by == list[i].by {
+			k++
+		}
+		if k == len(list) || list[k].by-list[i].by >= arch.Addr(p.layout.DynamicSize) {
+			return false
+		}
+		p.r.word(field(list[i].at, x.layout.MethodDesc)) // a trim keeps what told
+		p.r.word(field(list[k].at, x.layout.MethodDesc))
+		return true
+	}
+	if followed(i) {
+		return true
 	}
 	// The last one of a chunk follows one that is followed so, with no room for
 	// the head of another chunk between them.
-	last := i > 0 && md-p.methodDescs[i-1] < arch.Addr(p.r.names.MDSize+p.r.names.ChunkSize)
-	return followed(i) || last && followed(i-1)
-}
-
-// precodeMethods returns the MethodDescs of all FixupPrecodes that the dump
-// has, sorted.
-func (r *Runtime) precodeMethods() (mds []arch.Addr) {
-	l, ok := r.precodes()
-	if !ok {
-		return nil
+	k := i - 1
+	for k > 0 && list[k-1].by == list[k].by {
+		k--
 	}
-	left := maxPrecodes
-	all := r.mem.Untracked() // a trim need not keep them
-	r.sections(func(s rangeSection) bool {
-		kind, ok := r.u32(s.list + stubListKind)
-		if s.r2r != 0 || s.flags&rangeList == 0 || !ok || stubBlock(uint64(kind)) != StubFixupPrecode {
-			return true
-		}
-		for page := s.span.Lo + l.page; page < s.span.Hi && left > 0; page += 2 * l.page {
-			for at := page; at+l.size <= page+l.page && left > 0; at += l.size {
-				left--
-				if v, ok := all.Word(field(at, l.MethodDesc)); ok && v != 0 {
-					mds = append(mds, arch.Addr(v))
-				}
-			}
-		}
-		return left > 0
-	})
-	slices.Sort(mds)
-	return slices.Compact(mds)
+	return k >= 0 && md-list[k].by < arch.Addr(p.r.names.MDSize+p.r.names.ChunkSize) && followed(k)
 }

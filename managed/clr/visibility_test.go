@@ -46,7 +46,8 @@ func TestVisibilityWithoutMethodDesc(t *testing.T) {
 				return true
 			})
 			// No P/Invoke and no stub may seem ordinary, compiled or not.
-			for _, md := range rp.methodDescs {
+			for _, code := range r.orphanIndex().methods {
+				md := code.by
 				flags, ok := r.u16(field(md, r.names.MDFlags))
 				if class := flags & methodClassMask; ok && (class == methodPInvoke || class == methodDynamic) && rp.ordinary(md) {
 					t.Errorf("%s: the MethodDesc at %v of class %d seems ordinary", path, md, class)
