@@ -2,6 +2,7 @@ package clr
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf16"
 
 	"github.com/seamwalk/seam/arch"
@@ -60,8 +61,13 @@ func (r *Runtime) moduleName(a arch.Addr) string {
 	// Its text may be missing; the image is known by its mapping too. The
 	// simple name need not be the file's.
 	if base, ok := r.word(field(a, n.ModBase)); ok && base != 0 {
-		if img := r.proc.ImageAt(arch.Addr(base)); img != nil && img != r.Image && img.Path != "" {
+		img := r.proc.ImageAt(arch.Addr(base))
+		switch {
+		case img == nil || img.Format != "pe" || img.ID.Name == "":
+		case strings.HasSuffix(img.Path, img.ID.Name):
 			return img.Path
+		default: // out of a bundle, whose path it has
+			return img.ID.Name
 		}
 	}
 	if p, ok := r.word(field(a, n.ModName)); ok && n.ModName >= 0 && p != 0 {
