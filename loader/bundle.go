@@ -136,7 +136,7 @@ func (g *imageList) nameBundled() {
 	}
 	var files []bundleFile
 	if missing && host.open() != nil {
-		files = bundleFiles(host.data, host.progs)
+		files = bundleFiles(host.bytes(), host.progs)
 	}
 	for _, m := range g.c.p.Images {
 		if m.src != host || m.Format != "pe" {

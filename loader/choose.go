@@ -6,9 +6,9 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 )
 
 // maxScan bounds how much of a dump is searched for pointers into images.
@@ -26,7 +26,7 @@ const spanBits = 18
 // elsewhere in another build. The search reads the dump, so it is made only
 // when several files would do.
 type pointers struct {
-	once sync.Once
+	once bin.Once
 	to   map[arch.Addr]struct{}
 }
 

@@ -11,6 +11,7 @@ import (
 // A DebugFile is an ELF file of debugging information: it describes an image
 // and is not mapped in the process. Its methods work on nil, which has nothing.
 type DebugFile struct {
+	held *held // nil: data is in memory
 	data []byte
 	secs []elfSection
 }
@@ -22,7 +23,7 @@ func ParseDebugFile(data []byte) *DebugFile {
 	if err != nil {
 		return nil
 	}
-	return &DebugFile{data, parseSections(data, h)}
+	return &DebugFile{data: data, secs: parseSections(data, h)}
 }
 
 // Section returns the bytes of a section, unpacked; nil if there is none.
@@ -30,7 +31,7 @@ func (d *DebugFile) Section(name string) []byte {
 	if d == nil {
 		return nil
 	}
-	return namedSection(d.data, d.secs, name)
+	return namedSection(d.held.whole(d.data), d.secs, name)
 }
 
 // buildID returns the build-id in hex. It is read from its section: the program
@@ -60,7 +61,7 @@ func (s *source) link() debugLink {
 	l := debugLink{id: s.id.BuildID}
 	if s.open() != nil {
 		l.id = s.fileID()
-		b := namedSection(s.data, s.secs(), ".gnu_debuglink")
+		b := namedSection(s.bytes(), s.secs(), ".gnu_debuglink")
 		name := cString(b, 0)
 		if crc := within(b, (uint64(len(name))+4)&^3, 4); crc != nil && len(names(ImageID{Name: name}, "")) > 0 {
 			l.name, l.crc, l.has = name, binary.LittleEndian.Uint32(crc), true
@@ -100,16 +101,16 @@ func (s *source) debug() *DebugFile {
 				continue
 			}
 			seen[path] = true
-			c, ok := mapCandidate(path)
+			c, ok := s.p.held.candidate(path)
 			if !ok {
 				continue
 			}
 			if d := ParseDebugFile(c.data); l.fits(d) {
-				s.p.onClose(c.unmap)
+				d.held = s.p.held
 				s.debugInfo = d
 				return
 			}
-			c.unmap()
+			s.p.held.drop(c.data)
 		}
 	})
 	return s.debugInfo
@@ -190,5 +191,5 @@ func besides(image, name string) []string {
 
 // fileID returns the build-id of the file itself.
 func (s *source) fileID() string {
-	return buildID(s.progs, func(off, n uint64) []byte { return within(s.data, off, n) }, true)
+	return buildID(s.progs, func(off, n uint64) []byte { return within(s.bytes(), off, n) }, true)
 }

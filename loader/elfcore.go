@@ -63,7 +63,9 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{OS: "linux", Arch: arch.ByMachine(h.machine), Memory: new(Memory)}
+	p := &Process{OS: "linux", Arch: arch.ByMachine(h.machine), Memory: &Memory{held: opt.held}, held: opt.held}
+	p.held.has(p.Memory)
+	p.held.warn = func(text string) { p.warnLate("file_lost", "%s", text) }
 	if p.Arch == nil {
 		return nil, &FormatError{18, fmt.Sprintf("a core of an unknown CPU (%v)", h.machine)}
 	}
@@ -97,7 +99,7 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 		// Not before: what opening learns of the images a trimmed core tells in
 		// notes, and the page with the program's path often has the
 		// environment's strings too.
-		p.Memory.track = newPageSet()
+		p.Memory.remember()
 	}
 	return p, nil
 }

@@ -68,12 +68,12 @@ func (b *grouper) fileHeaders(i int) (m *Image, refused string) {
 	head := g.m.dumped(base)[:elfHeaderSize]
 	name := baseName(b.path)
 	for path := range each(g.c.opt.Find, ImageID{Name: name}, b.path) {
-		c, ok := mapCandidate(path)
+		c, ok := g.c.p.held.candidate(path)
 		if !ok {
 			continue
 		}
 		m, why := b.sameHeader(i, c.data, head)
-		c.unmap()
+		g.c.p.held.drop(c.data)
 		if m != nil {
 			return m, ""
 		}

@@ -33,17 +33,20 @@ type fileFinder struct {
 // identify reads the identity that a file itself holds.
 func identify(path string) (id ImageID) {
 	id.Name = baseName(path)
-	c, ok := mapCandidate(path)
+	var held held
+	c, ok := held.candidate(path)
 	if !ok {
 		return id
 	}
-	defer c.unmap()
-	if h, err := parseELFHeader(c.data); err == nil {
-		progs, _ := parseProgs(c.data, h, h.phnum)
-		id.BuildID = buildID(progs, func(off, n uint64) []byte { return within(c.data, off, n) }, true)
-	} else if h, err := parsePE(c.data); err == nil {
-		id.Timestamp, id.Size = h.timestamp, h.imageSize
-	}
+	defer held.drop(c.data)
+	held.use(func() {
+		if h, err := parseELFHeader(c.data); err == nil {
+			progs, _ := parseProgs(c.data, h, h.phnum)
+			id.BuildID = buildID(progs, func(off, n uint64) []byte { return within(c.data, off, n) }, true)
+		} else if h, err := parsePE(c.data); err == nil {
+			id.Timestamp, id.Size = h.timestamp, h.imageSize
+		}
+	})
 	return id
 }
 

@@ -39,7 +39,7 @@ func TestHostileFileOffset(t *testing.T) {
 		}
 	}
 	// The same by program headers alone, whose first offset lies before the file.
-	m := &Image{Format: "elf", src: &source{data: make([]byte, 3*pageSize)}, bias: 0x100000,
+	m := &Image{Format: "elf", src: &source{p: &Process{}, mapped: make([]byte, 3*pageSize)}, bias: 0x100000,
 		span: arch.Span{Lo: 0x100000, Hi: 0x102000}}
 	m.src.once.Do(func() {})
 	m.src.progs = []elfProg{{typ: elf.PT_LOAD, vaddr: 0x10, filesz: 0x1000, memsz: 0x1000}}
@@ -107,7 +107,7 @@ func TestHostileSections(t *testing.T) {
 		le.PutUint64(file[i:], 0x1000)
 		le.PutUint64(file[i+8:], ^uint64(0))
 	}
-	m := &Image{Format: "elf", src: &source{data: file, progs: []elfProg{
+	m := &Image{Format: "elf", src: &source{p: &Process{}, mapped: file, progs: []elfProg{
 		{typ: elf.PT_LOAD, filesz: 1 << 16, memsz: 1 << 16},
 		{typ: elf.PT_DYNAMIC, filesz: 64, memsz: 64}}}}
 	if r := m.elfRelocations(); len(r.list) > len(file)/8 || len(r.list) == 0 {

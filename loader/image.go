@@ -2,9 +2,9 @@ package loader
 
 import (
 	"debug/elf"
-	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 )
 
 // An ImageID is what tells two builds of one file apart. A field that the
@@ -40,11 +40,11 @@ type Image struct {
 	src   *source   // its file; nil for the vDSO, which has none
 	copy  bool      // ELF: a second mapping of a part of a program, without headers or tables
 
-	servedOnce sync.Once
+	servedOnce bin.Once
 	ranges     []fileMap // what is taken from the file where the dump has nothing
-	dynOnce    sync.Once
+	dynOnce    bin.Once
 	dyn        map[uint64]uint64
-	relOnce    sync.Once
+	relOnce    bin.Once
 	rels       relocations
 	kept       *keptImage // of a trimmed core, else nil
 	asked      asked
@@ -63,7 +63,7 @@ func (m *Image) Bias() uint64 { return m.bias }
 // identity, "none" when there are none. It does not look for a file that was
 // not needed so far; [Image.File] does.
 func (m *Image) Bytes() string {
-	if m.src != nil && m.src.opened.Load() && m.src.data != nil {
+	if m.src != nil && m.src.opened.Load() && m.src.mapped != nil {
 		return "file"
 	}
 	if i := m.mem.segAfter(m.span.Lo); i < len(m.mem.segs) && m.mem.segs[i].lo < m.span.Hi {
@@ -104,7 +104,7 @@ func (m *Image) served(a arch.Addr) []byte {
 		if r := &m.ranges[i]; r.Has(a) {
 			// An offset that was claimed may lie before the file (above 2^63)
 			// or behind it.
-			data, off := m.src.data, r.off+uint64(a-r.Lo)
+			data, off := m.src.bytes(), r.off+uint64(a-r.Lo)
 			if off >= uint64(len(data)) {
 				return nil
 			}

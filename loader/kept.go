@@ -289,7 +289,7 @@ func putLookups(m *Image) (b []byte) {
 // in them.
 func putHeaders(m *Image) []byte {
 	progs, pe := m.progs, m.pe
-	if m.src != nil && m.src.opened.Load() && m.src.data != nil {
+	if m.src != nil && m.src.opened.Load() && m.src.mapped != nil {
 		if m.Format == "elf" && progs == nil {
 			progs = m.src.progs
 		} else if m.Format == "pe" && pe == nil {

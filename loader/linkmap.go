@@ -95,13 +95,13 @@ func (g *imageList) execFile(exec *Image, at uint64) {
 	}
 	bias := execBias(s.progs, at)
 	entry := uint64(0)
-	if len(s.data) >= 32 {
-		entry = le64(s.data[24:])
+	if len(s.bytes()) >= 32 {
+		entry = le64(s.bytes()[24:])
 	}
 	exec.bias = bias
-	if why := exec.checkDynamic(s.data, s.progs); entry+bias != g.c.notes.auxv[atEntry] || len(s.progs) != int(g.c.notes.auxv[atPhnum]) || why != "" {
+	if why := exec.checkDynamic(s.bytes(), s.progs); entry+bias != g.c.notes.auxv[atEntry] || len(s.progs) != int(g.c.notes.auxv[atPhnum]) || why != "" {
 		s.refused = s.file + " is not the program of the dump: its entry point, program headers or dynamic section differ"
-		s.data, s.progs, s.state, s.file = nil, nil, ImageDiffers, ""
+		s.mapped, s.progs, s.state, s.file = nil, nil, ImageDiffers, ""
 		g.c.p.warn("image_differs", -1, "%s", s.refused)
 	}
 }
@@ -116,7 +116,7 @@ func interp(exec *Image, progs []elfProg) string {
 			return s
 		}
 		if exec.src.open() != nil {
-			return cString(within(exec.src.data, p.off, p.filesz), 0)
+			return cString(within(exec.src.bytes(), p.off, p.filesz), 0)
 		}
 	}
 	return ""

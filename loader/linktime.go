@@ -62,6 +62,9 @@ func (m *Image) FileView(a arch.Addr, n int) []byte {
 			m.rels.list = m.peRelocations()
 		}
 	})
+	if m.rels.missing {
+		return nil
+	}
 	m.relocate(uint64(a)-m.bias, b)
 	if m.mem.track != nil {
 		m.mem.track.linkTime(m, a, b)
@@ -78,7 +81,7 @@ func (m *Image) elfLinkTime(at uint64, n int) []byte {
 		b := make([]byte, n)
 		if o := at - p.vaddr; o < p.filesz {
 			k := min(uint64(n), p.filesz-o)
-			f := within(m.src.data, p.off+o, k)
+			f := within(m.src.bytes(), p.off+o, k)
 			if f == nil {
 				return nil
 			}
@@ -103,7 +106,7 @@ func (m *Image) peLinkTime(a arch.Addr, n int) []byte {
 		}
 		off, have = uint64(o), uint64(k)
 	}
-	f := within(m.src.data, m.shift+off, uint64(n))
+	f := within(m.src.bytes(), m.shift+off, uint64(n))
 	if f == nil || have < uint64(n) {
 		return nil
 	}
@@ -117,6 +120,9 @@ type relocations struct {
 	// address as it is, as linkers write it: libcoreclr has 18,000 entries,
 	// and the few that are asked for are found in place.
 	rela []byte
+	// missing says that the file ends before its relocations do: then no bytes
+	// are known as they were once the image had been loaded.
+	missing bool
 }
 
 // relaSize is the size of an Elf64_Rela: address, type and symbol, addend.
@@ -155,7 +161,9 @@ func (m *Image) elfRelocations() relocations {
 	var dyn []byte
 	for _, p := range s.progs {
 		if p.typ == elf.PT_DYNAMIC {
-			dyn = within(s.data, p.off, min(p.filesz, 1<<16))
+			if dyn = within(s.bytes(), p.off, min(p.filesz, 1<<16)); dyn == nil {
+				return relocations{missing: true}
+			}
 		}
 	}
 	tags := map[uint64]uint64{}
@@ -166,7 +174,10 @@ func (m *Image) elfRelocations() relocations {
 	// The first DT_RELACOUNT entries are the ones that only add the bias:
 	// linkers sort them so, and dynamic linkers rely on it. Their type is a
 	// number of its own on every CPU, which need not be known here.
-	rela := s.linked(tags[dtRela], tags[dtRelaSz])
+	rela, relr := s.linked(tags[dtRela], tags[dtRelaSz]), s.linked(tags[dtRelr], tags[dtRelrSz])
+	if rela == nil && tags[dtRelaSz] > 0 || relr == nil && tags[dtRelrSz] > 0 {
+		return relocations{missing: true}
+	}
 	rela = rela[:min(tags[dtRelaCount], uint64(len(rela)/relaSize))*relaSize]
 	sorted, last := true, uint64(0)
 	for i := 0; i+relaSize <= len(rela); i += relaSize {
@@ -184,13 +195,12 @@ func (m *Image) elfRelocations() relocations {
 	// odd one has a bit for each of the 63 words that follow. The addend is
 	// what lies there.
 	// Each is of a word of its own, so there are no more than words in the file.
-	words := len(s.data) / 8
+	words := len(s.bytes()) / 8
 	add := func(at uint64) {
 		if w := s.linked(at, 8); w != nil && len(out) < words {
 			out = append(out, relocation{at, le64(w)})
 		}
 	}
-	relr := s.linked(tags[dtRelr], tags[dtRelrSz])
 	for next := uint64(0); len(relr) >= 8; relr = relr[8:] {
 		e := le64(relr)
 		if e&1 == 0 {
@@ -213,7 +223,7 @@ func (m *Image) elfRelocations() relocations {
 func (s *source) linked(at, n uint64) []byte {
 	for _, p := range s.progs {
 		if p.typ == elf.PT_LOAD && at >= p.vaddr && at-p.vaddr < p.filesz && n <= p.filesz-(at-p.vaddr) {
-			return within(s.data, p.off+(at-p.vaddr), n)
+			return within(s.bytes(), p.off+(at-p.vaddr), n)
 		}
 	}
 	return nil
@@ -232,7 +242,7 @@ func (m *Image) peRelocations() []relocation {
 	if !ok {
 		return nil
 	}
-	b := within(m.src.data, m.shift+uint64(off), uint64(min(d.size, n)))
+	b := within(m.src.bytes(), m.shift+uint64(off), uint64(min(d.size, n)))
 	var out []relocation
 	for len(b) >= 8 {
 		page, size := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
@@ -246,7 +256,7 @@ func (m *Image) peRelocations() []relocation {
 			}
 			rva := uint64(page) + uint64(v&0xfff)
 			if o, _, ok := h.fileOff(uint32(rva)); ok && rva < 1<<32 {
-				if w := within(m.src.data, m.shift+uint64(o), 8); w != nil {
+				if w := within(m.src.bytes(), m.shift+uint64(o), 8); w != nil {
 					out = append(out, relocation{rva, le64(w) - h.base})
 				}
 			}

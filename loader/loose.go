@@ -95,7 +95,7 @@ func (g *imageList) fromBundle(m, host *Image) {
 		return
 	}
 	if g.bundle == nil {
-		g.bundle = bundleFiles(s.data, s.progs)
+		g.bundle = bundleFiles(s.bytes(), s.progs)
 	}
 	for _, f := range g.bundle {
 		if h := s.peAt(f.off); f.packed == 0 && h != nil && h.timestamp == m.ID.Timestamp && h.imageSize == m.ID.Size {

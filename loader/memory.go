@@ -17,15 +17,20 @@ import (
 // the bytes, as gdb reads it; no kernel and no tool of ours writes such dumps.
 type Memory struct {
 	segs []segment
-	// hint has, by page of the address, the segment that was found last. Stack
-	// words come by the dozen from one page, which makes most look-ups one
-	// comparison.
+	held *held // the files; nil only for a Memory without segments
+	// hint has, by page of the address, one more than the segment that was found
+	// last; 0: none. Stack words come by the dozen from one page, which makes
+	// most look-ups one comparison.
 	hint [hints]atomic.Uint32
+	// state is not 0 if this short way does not do: the bits of held.state, and
+	// tracked.
+	state atomic.Uint32
 
 	mapped []mapping // what the dump says was mapped, sorted; may be all it says
 	sparse bool      // the dump lists only what it holds: nothing is known of the rest
 	files  []fileMap // parts of images that were mapped from files, sorted, not overlapping
 	track  *pageSet  // nil unless reads are to be remembered
+	bare   *Memory   // then the same memory, of which none are
 
 	access  bool        // the flags in mapped say what may be executed
 	trimmed bool        // flags of 0 of bytes that are there mean that it is not known
@@ -58,13 +63,14 @@ type fileMap struct {
 
 // Word returns the 8 bytes at a as a little-endian number.
 func (m *Memory) Word(a arch.Addr) (v uint64, ok bool) {
-	if m.track != nil {
-		return m.farWord(a)
-	}
-	if i := int(m.hint[(a>>12)%hints].Load()); i < len(m.segs) {
+	if i := uint(m.hint[(a>>12)%hints].Load()) - 1; i < uint(len(m.segs)) {
 		s := &m.segs[i]
 		if o := uint64(a - s.lo); o < uint64(len(s.data)) && uint64(len(s.data))-o >= 8 {
-			return binary.LittleEndian.Uint64(s.data[o:]), true
+			v = binary.LittleEndian.Uint64(s.data[o:])
+			// Behind the read: Close may have put an empty page there meanwhile.
+			if m.state.Load() == 0 {
+				return v, true
+			}
 		}
 	}
 	return m.farWord(a)
@@ -77,7 +83,8 @@ func (m *Memory) farWord(a arch.Addr) (v uint64, ok bool) {
 		if m.track != nil {
 			m.track.add(a, 8)
 		}
-		return binary.LittleEndian.Uint64(b), true
+		v = binary.LittleEndian.Uint64(b)
+		return v, m.state.Load()&heldClosed == 0
 	} else if b == nil {
 		return 0, false
 	}
@@ -122,7 +129,7 @@ func (m *Memory) Read(a arch.Addr, p []byte) int {
 	n := 0
 	for n < len(p) {
 		k := copy(p[n:], m.piece(a+arch.Addr(n)))
-		if k == 0 {
+		if k == 0 || m.held.closed() {
 			break
 		}
 		n += k
@@ -151,8 +158,12 @@ func (m *Memory) have(a arch.Addr, n int) int {
 func (m *Memory) piece(a arch.Addr) []byte {
 	i := m.segAfter(a)
 	if i < len(m.segs) && m.segs[i].lo <= a {
-		m.hint[(a>>12)%hints].Store(uint32(i))
-		return m.segs[i].data[a-m.segs[i].lo:]
+		b := m.segs[i].data[a-m.segs[i].lo:]
+		if m.state.Load() != 0 {
+			return m.held.whole(b)
+		}
+		m.hint[(a>>12)%hints].Store(uint32(i + 1))
+		return b
 	}
 	b := m.filePiece(a)
 	if i < len(m.segs) && uint64(len(b)) > uint64(m.segs[i].lo-a) {
@@ -165,7 +176,7 @@ func (m *Memory) piece(a arch.Addr) []byte {
 // count as a read: it is for checking files against the dump.
 func (m *Memory) dumped(a arch.Addr) []byte {
 	if i := m.segAfter(a); i < len(m.segs) && m.segs[i].lo <= a {
-		return m.segs[i].data[a-m.segs[i].lo:]
+		return m.held.whole(m.segs[i].data[a-m.segs[i].lo:])
 	}
 	return nil
 }
@@ -263,7 +274,18 @@ func (m *Memory) Untracked() *Memory {
 	if m.track == nil {
 		return m
 	}
-	return &Memory{segs: m.segs, mapped: m.mapped, sparse: m.sparse, files: m.files, access: m.access, trimmed: m.trimmed, noted: m.noted, gate: m.gate}
+	return m.bare
+}
+
+// tracked is a bit of Memory.state.
+const tracked = 1 << 8
+
+// remember has all reads from now on remembered.
+func (m *Memory) remember() {
+	m.bare = &Memory{segs: m.segs, held: m.held, mapped: m.mapped, sparse: m.sparse, files: m.files, access: m.access, trimmed: m.trimmed, noted: m.noted, gate: m.gate}
+	m.held.has(m.bare)
+	m.track = newPageSet()
+	m.state.Or(tracked)
 }
 
 // Touched returns which pages were read, from the dump or a file, as runs of

@@ -14,7 +14,9 @@ func mapFile(f *os.File, size int64) ([]byte, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
-	return data, func() error { return nil }, nil
+	return data, nil, nil
 }
+
+func empty([]byte) error { return nil }
 
 func release([]byte) {}

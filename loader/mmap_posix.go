@@ -3,8 +3,11 @@
 package loader
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,16 +16,30 @@ import (
 // mapFile maps the first size bytes of f, read-only. f may be closed after.
 func mapFile(f *os.File, size int64) ([]byte, func() error, error) {
 	if size == 0 {
-		return nil, func() error { return nil }, nil
+		return nil, nil, nil
 	}
 	if int64(int(size)) != size {
 		return nil, nil, fmt.Errorf("%s: %d bytes cannot be mapped on this machine", f.Name(), size)
 	}
 	data, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
+	if errors.Is(err, unix.ENOMEM) {
+		// What has been closed keeps its addresses until it is collected.
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond) // cleanups run on a goroutine of their own
+		data, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: mmap: %w", f.Name(), err)
 	}
 	return data, func() error { return unix.Munmap(data) }, nil
+}
+
+// empty puts pages of zeros where a file is mapped. They cost addresses and no
+// memory, and a read of them is no fault.
+func empty(data []byte) error {
+	_, err := unix.MmapPtr(-1, 0, unsafe.Pointer(unsafe.SliceData(data)), uintptr(len(data)),
+		unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED)
+	return err
 }
 
 // release gives back the memory that pages of a mapped file take, which are

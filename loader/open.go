@@ -2,6 +2,7 @@ package loader
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,6 +25,13 @@ type Options struct {
 	Limits Limits
 	// Track makes the memory remember which bytes were read, for a trim.
 	Track bool
+	// InMemory has the dump and the image files read into memory, whole, instead
+	// of mapped: who may cut them while they are open cannot do harm then (see
+	// [Process.Guard]), and slices of memory can be used after Close. A packed
+	// dump is unpacked to memory.
+	InMemory bool
+
+	held *held
 }
 
 // A Finder finds files by identity, not by name alone. The loader asks it
@@ -42,6 +50,7 @@ type Finder interface {
 type Limits struct {
 	Threads, Images, Segments int
 	Unpacked                  int64 // bytes that a compressed dump may unpack to
+	InMemory                  int64 // bytes of one file that Options.InMemory may read; a larger one is not opened
 }
 
 func (l Limits) withDefaults() Limits {
@@ -58,12 +67,15 @@ func (l Limits) withDefaults() Limits {
 	if l.Unpacked <= 0 {
 		l.Unpacked = 1 << 40
 	}
+	if l.InMemory <= 0 {
+		l.InMemory = 1 << 32
+	}
 	return l
 }
 
 // A format is a kind of dump: how to know it by its first bytes, and how to
 // open it. open gets the whole file, mapped; it fills everything of the
-// process but Path, Format and closers.
+// process but Path and Format.
 type format struct {
 	name string
 	is   func(head []byte) bool
@@ -86,27 +98,40 @@ func Open(path string, opt *Options) (*Process, error) {
 		o = *opt
 	}
 	o.Limits = o.Limits.withDefaults()
-	data, closeFile, damage, err := mapDump(path, o.Limits.Unpacked)
+	o.held = newHeld(&o)
+	data, damage, err := mapDump(path, &o)
 	if err != nil {
+		o.held.close()
 		return nil, err
 	}
-	p, err := openBytes(path, data, o)
-	if err != nil {
-		closeFile()
-		if damage != nil {
-			err = fmt.Errorf("%w (%v: %d bytes are all that it gave)", err, damage, len(data))
+	var p *Process
+	size := len(data)
+	for lost := (*LostError)(nil); ; {
+		// A file that is cut while its headers are read is one that was cut.
+		broken := o.held.use(func() { p, err = openBytes(path, o.held.whole(data), o) })
+		if errors.As(broken, &lost) && lost.Again {
+			continue
 		}
+		if err = cmp.Or(broken, err); err == nil {
+			break
+		}
+		if damage != nil {
+			err = fmt.Errorf("%w (%v: %d bytes are all that it gave)", err, damage, size)
+		}
+		o.held.close()
 		return nil, err
 	}
-	p.closers = append(p.closers, closeFile)
 	if damage != nil {
-		p.warn("packing_damaged", int64(len(data)), "%v; its first %d bytes were unpacked, and are read", damage, len(data))
+		p.warn("packing_damaged", int64(size), "%v; its first %d bytes were unpacked, and are read", damage, size)
 	}
 	return p, nil
 }
 
 // openBytes opens a dump that lies in data.
 func openBytes(path string, data []byte, opt Options) (*Process, error) {
+	if opt.held == nil {
+		opt.held = newHeld(&opt)
+	}
 	for _, f := range formats {
 		if !f.is(data) {
 			continue

@@ -123,7 +123,7 @@ func FuzzPE(f *testing.F) {
 			t.Errorf("fileOff(%#x) = %#x, %#x", rva, off, n)
 		}
 		metadataParts(data, h)
-		m := &Image{Format: "pe", pe: h, bias: 0x1000, src: &source{data: data}}
+		m := &Image{Format: "pe", pe: h, bias: 0x1000, src: &source{p: &Process{}, mapped: data}}
 		m.peRelocations()
 		m.relocate(uint64(rva), make([]byte, 16))
 	})

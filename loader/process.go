@@ -30,9 +30,9 @@ type Process struct {
 
 	pointers pointers
 	core     *coreFile // nil unless opened from an ELF core
+	held     *held
 	mu       sync.Mutex
 	late     []Warning
-	closers  []func() error
 }
 
 // Problems returns the warnings found on opening and those that came up since,
@@ -48,13 +48,6 @@ func (p *Process) warnLate(code, format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.late = append(p.late, Warning{code, -1, fmt.Sprintf(format, args...)})
-}
-
-// onClose has f called by Close.
-func (p *Process) onClose(f func() error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closers = append(p.closers, f)
 }
 
 // A Crash is the signal (Linux) or exception (Windows) that the dump was made for.
@@ -92,15 +85,13 @@ func (p *Process) ImageAt(a arch.Addr) *Image {
 	return nil
 }
 
-// Close releases the files that the process is read from. Nothing that came
-// from it may be used afterwards.
+// Close releases the files that the process is read from. What is going on in
+// [Process.Guard], as every walk is, finds memory missing from now on and ends
+// soon; the files are released when it has ended, which Close does not wait for.
+// Slices of memory that came from the process may not be used afterwards.
 func (p *Process) Close() error {
-	var first error
-	for _, c := range p.closers {
-		if err := c(); err != nil && first == nil {
-			first = err
-		}
+	if p.held == nil {
+		return nil
 	}
-	p.closers = nil
-	return first
+	return p.held.close()
 }

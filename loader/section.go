@@ -35,13 +35,13 @@ func (m *Image) Section(name string) []byte {
 		}
 		for _, s := range h.sections {
 			if s.name == name {
-				return within(m.src.data, m.shift+uint64(s.rawOff), uint64(s.rawSize))
+				return within(m.src.bytes(), m.shift+uint64(s.rawOff), uint64(s.rawSize))
 			}
 		}
 		return nil
 	}
 	if m.src.open() != nil {
-		if b := namedSection(m.src.data, m.src.secs(), name); b != nil {
+		if b := namedSection(m.src.bytes(), m.src.secs(), name); b != nil {
 			return b
 		}
 	}

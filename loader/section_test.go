@@ -61,7 +61,7 @@ func FuzzELFFile(f *testing.F) {
 			return
 		}
 		progs, _ := parseProgs(data, h, h.phnum)
-		s := &source{data: data, progs: progs, head: h, p: &Process{}}
+		s := &source{mapped: data, progs: progs, head: h, p: &Process{}}
 		s.fileID()
 		for _, sec := range parseSections(data, h) {
 			if sec.size < 1<<20 {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 )
 
 // A source is the file that one or more images were mapped from. It is looked
@@ -22,19 +23,20 @@ type source struct {
 	path   string
 	images []*Image // all that were mapped from it; the file must agree with each
 
-	once     sync.Once
+	once     bin.Once
 	opened   atomic.Bool
-	data     []byte
+	mapped   []byte  // the whole file, as it was when it was opened; see bytes
 	file     string  // path of the file that was taken
 	state    Absence // why there is none
 	refused  string  // of which files were refused, and why
 	verified bool
 	head     *elfHeader
 	progs    []elfProg
-	secs     func() []elfSection
+	secsOnce bin.Once
+	secList  []elfSection
 	pes      sync.Map // *peHeader by offset
 
-	debugOnce sync.Once
+	debugOnce bin.Once
 	debugInfo *DebugFile
 }
 
@@ -44,7 +46,6 @@ func (s *source) open() []byte {
 		return nil
 	}
 	s.once.Do(func() {
-		defer s.opened.Store(true)
 		s.state = ImageNotFound
 		if s.find == nil {
 			return
@@ -56,14 +57,27 @@ func (s *source) open() []byte {
 			s.p.warnLate("image_differs", "%s", s.refused)
 		}
 	})
-	return s.data
+	s.opened.Store(true)
+	return s.bytes()
+}
+
+// bytes returns what can be read of the file once it is open.
+func (s *source) bytes() []byte { return s.p.held.whole(s.mapped) }
+
+// secs returns the file's section headers, once it is open.
+func (s *source) secs() []elfSection {
+	s.secsOnce.Do(func() {
+		if s.head != nil {
+			s.secList = parseSections(s.bytes(), s.head)
+		}
+	})
+	return s.secList
 }
 
 // A candidate is a file that may be a source's.
 type candidate struct {
-	path  string
-	data  []byte
-	unmap func() error
+	path string
+	data []byte
 }
 
 // maxCandidates bounds how many files that would do are compared.
@@ -75,18 +89,18 @@ func (s *source) choose(paths iter.Seq[string]) bool {
 	var fit []candidate
 	var bytes [][]byte
 	for path := range paths {
-		c, ok := mapCandidate(path)
+		c, ok := s.p.held.candidate(path)
 		if !ok {
 			continue
 		}
 		if debugOnly(c.data) {
-			c.unmap() // of the same build-id, but without the bytes that were mapped
+			s.p.held.drop(c.data) // of the same build-id, but without the bytes that were mapped
 			continue
 		}
 		why, sure := s.check(c.data)
 		if why != "" {
 			s.refused = fmt.Sprintf("%s is not the %s of the dump: %s", path, s.id.Name, why)
-			c.unmap()
+			s.p.held.drop(c.data)
 			continue
 		}
 		fit, bytes = append(fit, c), append(bytes, c.data)
@@ -107,7 +121,7 @@ func (s *source) choose(paths iter.Seq[string]) bool {
 	}
 	for i, c := range fit {
 		if i != best {
-			c.unmap()
+			s.p.held.drop(c.data)
 		}
 	}
 	s.take(fit[best])
@@ -129,8 +143,8 @@ func debugOnly(data []byte) bool {
 	return false
 }
 
-// mapCandidate maps the file at path.
-func mapCandidate(path string) (c candidate, ok bool) {
+// candidate opens the file at path.
+func (h *held) candidate(path string) (c candidate, ok bool) {
 	f, err := os.Open(path)
 	if err != nil {
 		return c, false
@@ -140,20 +154,16 @@ func mapCandidate(path string) (c candidate, ok bool) {
 	if err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
 		return c, false
 	}
-	data, unmap, err := mapFile(f, st.Size())
-	return candidate{path, data, unmap}, err == nil
+	data, err := h.open(f, st, st.Size())
+	return candidate{path, data}, err == nil && len(data) > 0
 }
 
 // take makes c the source's file.
 func (s *source) take(c candidate) {
-	s.data, s.file, s.refused = c.data, c.path, ""
-	s.head, _ = parseELFHeader(c.data)
-	s.secs = func() []elfSection { return nil }
-	if s.head != nil {
+	if s.head, _ = parseELFHeader(c.data); s.head != nil {
 		s.progs, _ = parseProgs(c.data, s.head, s.head.phnum)
-		s.secs = sync.OnceValue(func() []elfSection { return parseSections(c.data, s.head) })
 	}
-	s.p.onClose(c.unmap)
+	s.mapped, s.file, s.refused = c.data, c.path, ""
 }
 
 // peAt returns the headers of the PE image at an offset of the file, or nil.
@@ -161,7 +171,7 @@ func (s *source) peAt(off uint64) *peHeader {
 	if h, ok := s.pes.Load(off); ok {
 		return h.(*peHeader)
 	}
-	h, err := parsePE(s.data[min(off, uint64(len(s.data))):])
+	h, err := parsePE(within(s.bytes(), off, uint64(len(s.bytes()))-min(off, uint64(len(s.bytes())))))
 	if err != nil {
 		h = nil
 	}

@@ -39,20 +39,20 @@ var packings = []packing{
 
 // mapDump maps the dump at path, unpacking it if need be. A packed dump that
 // is cut or damaged gives what came before, and damage says so.
-func mapDump(path string, limit int64) (data []byte, closer func() error, damage, err error) {
+func mapDump(path string, o *Options) (data []byte, damage, err error) {
 	f := os.Stdin
 	if path != "-" {
 		if f, err = os.Open(path); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		defer f.Close()
 	}
 	st, err := f.Stat()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	if st.IsDir() {
-		return nil, nil, nil, fmt.Errorf("%s: is a folder, not a dump", path)
+		return nil, nil, fmt.Errorf("%s: is a folder, not a dump", path)
 	}
 	in := bufio.NewReaderSize(f, 1<<16)
 	if st.Mode().IsRegular() {
@@ -60,24 +60,24 @@ func mapDump(path string, limit int64) (data []byte, closer func() error, damage
 		var head [4]byte
 		n, _ := f.ReadAt(head[:], 0)
 		if packingOf(head[:n]) == nil {
-			data, closer, err = mapFile(f, st.Size())
-			return data, closer, nil, err
+			data, err = o.held.open(f, st, st.Size())
+			return data, nil, err
 		}
 	}
 	head, err := in.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	k := packingOf(head)
 	if k == nil {
-		return unpack(path, in, limit)
+		return unpack(path, in, o)
 	}
 	r, done, err := k.reader(in)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%s: %w", path, k.damage(err))
+		return nil, nil, fmt.Errorf("%s: %w", path, k.damage(err))
 	}
 	defer done()
-	return unpack(path, packedReader{r, k}, limit)
+	return unpack(path, packedReader{r, k}, o)
 }
 
 // damage says of err, with which unpacking ended, that it is the packing that
@@ -112,34 +112,41 @@ func packingOf(head []byte) *packing {
 	return nil
 }
 
-// unpack copies src to a temporary file that has no name, and maps it.
-func unpack(path string, src io.Reader, limit int64) (data []byte, closer func() error, damage, err error) {
+// unpack copies src to memory, or to a temporary file that has no name, and maps
+// it.
+func unpack(path string, src io.Reader, o *Options) (data []byte, damage, err error) {
+	limit := o.Limits.Unpacked
+	if o.InMemory {
+		limit = min(limit, o.Limits.InMemory)
+		data, damage = io.ReadAll(io.LimitReader(src, limit+1))
+		if int64(len(data)) > limit {
+			return nil, nil, fmt.Errorf("%s: unpacks to more than %d bytes", path, limit)
+		}
+		if damage != nil && len(data) == 0 {
+			return nil, nil, fmt.Errorf("%s: %w", path, damage)
+		}
+		return data, damage, nil
+	}
 	tmp, err := os.CreateTemp("", "seam-*.core")
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	defer tmp.Close()
 	// A name is needed where an open file cannot be removed; there it goes on Close.
-	gone := os.Remove(tmp.Name()) == nil
-	remove := func() {
-		if !gone {
-			os.Remove(tmp.Name())
-		}
+	if os.Remove(tmp.Name()) != nil {
+		o.held.onClose(func() error { return os.Remove(tmp.Name()) })
 	}
 	n, damage := copySparse(tmp, io.LimitReader(src, limit+1))
 	if damage == nil && n > limit {
 		damage, n = fmt.Errorf("unpacks to more than %d bytes", limit), 0
 	}
 	if damage != nil && n == 0 {
-		remove()
-		return nil, nil, nil, fmt.Errorf("%s: %w", path, damage)
+		return nil, nil, fmt.Errorf("%s: %w", path, damage)
 	}
-	data, unmap, err := mapFile(tmp, n)
-	if err != nil {
-		remove()
-		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
+	if data, err = o.held.open(tmp, nil, n); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return data, func() error { err := unmap(); remove(); return err }, damage, nil
+	return data, damage, nil
 }
 
 // copySparse copies src to f, leaving holes where it is zero: dumps of

@@ -47,8 +47,17 @@ func (s *SeedSearch) SameAsDocumented() bool {
 // be left natively ends the search: a managed frame may be its caller. But a
 // thread in preemptive mode has left managed code through a Frame, to which the
 // newest one that leads there belongs; that its pc and stack pointer are those of
-// the call shows by the return address.
-func (n *Snapshotter) FindSeed(t *loader.Thread) SeedSearch {
+// the call shows by the return address. It guards itself (see
+// [loader.Process.Guard]).
+func (n *Snapshotter) FindSeed(t *loader.Thread) (s SeedSearch) {
+	if err := n.s.Process.GuardRetry(func() { s = n.findSeed(t) }); err != nil {
+		n.lost(err)
+		return SeedSearch{Stop: unwind.Stop{Reason: unwind.FileLost}}
+	}
+	return s
+}
+
+func (n *Snapshotter) findSeed(t *loader.Thread) SeedSearch {
 	var s SeedSearch
 	m, rt := n.s.Thread(t.ID)
 	s.NeedKnown = m != nil || n.cut == ""

@@ -24,7 +24,15 @@ type Verdict struct {
 // CheckSeed walks t with the seed ctx, a CONTEXT, and compares it with the one
 // that FindSeed found. S_OK does not prove a seed right: the runtime checks its
 // pc only.
-func (n *Snapshotter) CheckSeed(t *loader.Thread, found *SeedSearch, mode Mode, ctx []byte) (Verdict, error) {
+func (n *Snapshotter) CheckSeed(t *loader.Thread, found *SeedSearch, mode Mode, ctx []byte) (v Verdict, err error) {
+	if lost := n.s.Process.GuardRetry(func() { v, err = n.checkSeed(t, found, mode, ctx) }); lost != nil {
+		n.lost(lost)
+		return v, lost
+	}
+	return v, err
+}
+
+func (n *Snapshotter) checkSeed(t *loader.Thread, found *SeedSearch, mode Mode, ctx []byte) (Verdict, error) {
 	if len(ctx) < n.ctx.need() {
 		return Verdict{}, fmt.Errorf("a CONTEXT of %d bytes is too short: its registers alone need %d", len(ctx), n.ctx.need())
 	}

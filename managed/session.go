@@ -37,12 +37,14 @@ type managedThread struct {
 // Open finds the runtimes in p and prepares its walks. A process without one,
 // or with one that cannot be read, is walked natively; Warnings says so.
 func Open(p *loader.Process, opt *Options) *Session {
-	s := &Session{Process: p, max: defaultMaxFrames, threads: map[uint32]managedThread{}}
+	s := &Session{Process: p, max: defaultMaxFrames}
 	if opt != nil && opt.MaxFrames > 0 {
 		s.max = opt.MaxFrames
 	}
-	s.Runtimes, s.Warnings = clr.Open(p)
-
+	if err := p.GuardRetry(s.read); err != nil {
+		s.Runtimes, s.threads = nil, nil
+		s.Warnings = []loader.Warning{{Code: "file_lost", Off: -1, Text: err.Error()}}
+	}
 	uopt := unwind.Options{MaxFrames: s.max, Executable: p.Executable, Entries: p.Entries}
 	if p.OS == "windows" {
 		uopt.CalleeSaved = p.Arch.CalleeSavedWin
@@ -51,9 +53,6 @@ func Open(p *loader.Process, opt *Options) *Session {
 		uopt.Sources = append(uopt.Sources,
 			unwind.Known{By: unwind.ByPrologue, Source: rt.Orphans()},
 			unwind.Known{By: unwind.ByCodes, Source: rt.Source()})
-		threads, warns := rt.Threads()
-		s.Warnings = append(s.Warnings, warns...)
-		s.match(rt, threads)
 	}
 	p.Methods.Fill(s.methods)
 	images := make([]unwind.Image, len(p.Images))
@@ -62,6 +61,17 @@ func Open(p *loader.Process, opt *Options) *Session {
 	}
 	s.unwinder = unwind.New(p.Arch, p.Memory, images, &uopt)
 	return s
+}
+
+// read finds the runtimes and their threads.
+func (s *Session) read() {
+	s.threads = map[uint32]managedThread{}
+	s.Runtimes, s.Warnings = clr.Open(s.Process)
+	for _, rt := range s.Runtimes {
+		threads, warns := rt.Threads()
+		s.Warnings = append(s.Warnings, warns...)
+		s.match(rt, threads)
+	}
 }
 
 // methods lists what the runtimes have compiled, for the process's table.

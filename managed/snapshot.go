@@ -173,7 +173,14 @@ type Snapshotter struct {
 }
 
 // NewSnapshotter returns a Snapshotter over the threads of rt, a runtime of s.
-func (s *Session) NewSnapshotter(rt *clr.Runtime) (*Snapshotter, error) {
+func (s *Session) NewSnapshotter(rt *clr.Runtime) (n *Snapshotter, err error) {
+	if lost := s.Process.GuardRetry(func() { n, err = s.newSnapshotter(rt) }); lost != nil {
+		return nil, lost
+	}
+	return n, err
+}
+
+func (s *Session) newSnapshotter(rt *clr.Runtime) (*Snapshotter, error) {
 	n := &Snapshotter{s: s, rt: rt, rp: rt.Replay(), a: s.Process.Arch, mem: s.Process.Memory,
 		byID: map[ThreadID]*clr.Thread{}, tids: map[ThreadID]uint32{}, eh: map[arch.Addr]dispatcherClass{},
 		windows: s.Process.OS == "windows"}
@@ -206,12 +213,28 @@ func (s *Session) NewSnapshotter(rt *clr.Runtime) (*Snapshotter, error) {
 func (n *Snapshotter) Why() Why { return n.why }
 
 // Do calls callback as DoStackSnapshot would, and returns what it would
-// return. Callbacks made before a failure stay made.
-func (n *Snapshotter) Do(req Request, callback Callback) HRESULT {
+// return. Callbacks made before a failure stay made. It guards itself (see
+// [loader.Process.Guard]): if the dump is cut meanwhile, Why is Missing.
+func (n *Snapshotter) Do(req Request, callback Callback) (hr HRESULT) {
 	if n.busy {
 		n.why = Why{Row: 6, Text: "a callback asked for another walk of the thread that is being walked"}
 		return CORPROF_E_STACKSNAPSHOT_UNSAFE
 	}
+	if err := n.s.Process.Guard(func() { hr = n.do(req, callback) }); err != nil {
+		hr = n.lost(err)
+	}
+	return hr
+}
+
+// lost ends a call that the loss of a file has broken off.
+func (n *Snapshotter) lost(err error) HRESULT {
+	n.gen++                                 // a callback may have been broken off
+	n.cache = [snapshotCache]snapshotCode{} // it may have an entry that is not whole
+	n.why = Why{Text: err.Error(), Missing: true}
+	return E_FAIL
+}
+
+func (n *Snapshotter) do(req Request, callback Callback) HRESULT {
 	n.busy = true
 	defer n.leave()
 	n.why = Why{}

@@ -19,6 +19,13 @@ type ViewFrame struct {
 // search finds, if the thread needs one, and native runs walked from their
 // callbacks' contexts.
 func (n *Snapshotter) View(t *loader.Thread) (view []ViewFrame, hr HRESULT) {
+	if err := n.s.Process.GuardRetry(func() { view, hr = n.view(t) }); err != nil {
+		return view, n.lost(err)
+	}
+	return view, hr
+}
+
+func (n *Snapshotter) view(t *loader.Thread) (view []ViewFrame, hr HRESULT) {
 	req := Request{TID: t.ID, Flags: COR_PRF_SNAPSHOT_REGISTER_CONTEXT}
 	m, rt := n.s.Thread(t.ID)
 	if m != nil && rt == n.rt {

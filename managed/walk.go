@@ -62,12 +62,26 @@ func (s *Session) NewWalker() *Walker {
 }
 
 // Walk appends the frames of t's stack to dst, from leaf to root, and says why
-// the stack ended.
+// the stack ended. It guards itself (see [loader.Process.Guard]); who calls Start
+// and Next does it himself.
 func (w *Walker) Walk(dst []Frame, t *loader.Thread) ([]Frame, unwind.Stop) {
-	for ok := w.Start(t); ok; ok = w.Next() {
-		dst = append(dst, w.now)
+	out, again := dst, false
+	err := w.s.Process.GuardRetry(func() {
+		if again {
+			*w = *w.s.NewWalker() // what it remembers may be of bytes that were lost
+		}
+		out, again = dst, true
+		for ok := w.Start(t); ok; ok = w.Next() {
+			out = append(out, w.now)
+		}
+	})
+	if err != nil {
+		w.stop = unwind.Stop{Reason: unwind.FileLost, PC: w.now.PC.Addr}
+		if len(out) == len(dst) {
+			w.stop.PC = 0
+		}
 	}
-	return dst, w.stop
+	return out, w.stop
 }
 
 // Start begins a walk of t's stack, at its leaf. It reports false, and Stop
@@ -205,10 +219,11 @@ func (w *Walker) frame() Frame {
 func (w *Walker) lookup(pc arch.Addr) *lookup {
 	l := &w.cache[(uint64(pc)^uint64(pc)>>17)%cacheSize]
 	if l.pc != pc || pc == 0 {
-		l.pc = pc
+		l.pc = 0 // until all is known: a read can break off
 		if l.code, l.rt = w.s.Lookup(pc); l.rt != nil {
 			l.rt.Complete(&l.code)
 		}
+		l.pc = pc
 	}
 	return l
 }

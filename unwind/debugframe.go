@@ -1,9 +1,8 @@
 package unwind
 
 import (
-	"sync"
-
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 )
 
 // debugFrame finds FDEs in .debug_frame, which is not loaded: it describes
@@ -11,7 +10,7 @@ import (
 // debug file. It has no sorted table.
 type debugFrame struct {
 	cfi
-	once  sync.Once
+	once  bin.Once
 	img   Image
 	index index
 	fault fault

@@ -1,9 +1,8 @@
 package unwind
 
 import (
-	"sync"
-
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 )
 
 // ehFrame finds FDEs through .eh_frame_hdr, the sorted table that linkers make
@@ -15,10 +14,10 @@ type ehFrame struct {
 	frames arch.Span // .eh_frame, as far as known
 	noEnd  bool      // frames.Hi is only that of the image
 
-	once  sync.Once
+	once  bin.Once
 	table ehTable
 
-	indexOnce  sync.Once
+	indexOnce  bin.Once
 	index      index
 	indexFault fault
 }

@@ -1,9 +1,8 @@
 package unwind
 
 import (
-	"sync"
-
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 )
 
 // entry knows the functions that a process begins in, _start of the program and
@@ -20,7 +19,7 @@ func openEntry(u *Unwinder, _ Image) Source {
 	if list == nil {
 		list = func() []arch.Addr { return nil }
 	}
-	return entry{u.arch, sync.OnceValue(list)}
+	return entry{u.arch, bin.OnceValue(list)}
 }
 
 // How far from an entry point a pc is still in its function. The C library's

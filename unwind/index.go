@@ -22,6 +22,7 @@ type indexed struct {
 // terminator ends it only if the end of the section is not known: each object
 // that a linker joins may bring one.
 func (x *index) build(t *cfi, where arch.Span, endless bool) fault {
+	*x = nil // of an attempt that was broken off
 	var r record
 	var first fault
 	for a := where.Lo; a < where.Hi && where.Hi-a >= 4; a = r.next {

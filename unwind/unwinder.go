@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"sort"
-	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 )
 
 // A Known is a Source and what frames found by it are marked with.
@@ -60,7 +60,7 @@ type Unwinder struct {
 type image struct {
 	Image
 	span    arch.Span
-	once    sync.Once
+	once    bin.Once
 	sources []Known
 }
 
@@ -107,6 +107,7 @@ func (u *Unwinder) imageAt(a arch.Addr) *image {
 
 // open opens the sources of m. Whether its file is at hand is known only now.
 func (u *Unwinder) open(m *image) {
+	m.sources = nil // of an attempt that was broken off
 	for _, k := range kinds {
 		if k.when == inImage {
 			if s := k.open(u, m.Image); s != nil {

@@ -3,9 +3,9 @@ package ecma
 import (
 	"encoding/binary"
 	"fmt"
-	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 )
 
 // A Token names a row: the table in its high byte, the row number below.
@@ -129,7 +129,7 @@ func (m *Metadata) find(t Table, c int, v uint32, l *lookup) (uint32, error) {
 // once, as far as there are bytes, so that hostile metadata cannot make every
 // name cost a whole table.
 type lookup struct {
-	once  sync.Once
+	once  bin.Once
 	first map[uint32]uint32 // from value to row
 	err   error
 }

@@ -114,6 +114,7 @@ type describer struct {
 	c      Counts
 	last   arch.PC // of the frame before
 	gaps   int     // of the stack so far
+	shown  int     // frames of it that are shown
 	spare  []Frame // room for the next stack
 }
 

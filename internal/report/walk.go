@@ -4,8 +4,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/unwind"
 )
 
 // Walk walks the threads on n goroutines and hands the stacks to emit, one at a
@@ -78,30 +80,60 @@ func (b *Builder) Walk(threads []*loader.Thread, n int, emit func(*Thread) error
 
 // walk walks and describes one thread.
 func (d *describer) walk(w *managed.Walker, t *loader.Thread) *Thread {
-	out := d.b.Thread(t)
-	out.Frames, d.spare = d.spare, nil
-	shown := 0
-	for ok := w.Start(t); ok; ok = w.Next() {
-		f := d.frame(w.Frame())
-		if gap := f.Kind == kindGap; d.b.Limit > 0 && shown == d.b.Limit {
-			// What lies behind is described and counted too: which files are
-			// missing does not depend on how much of a stack is shown.
-			if gap {
-				out.Omitted.Gaps++
-			} else {
-				out.Omitted.Frames++
-			}
-			continue
-		} else if !gap {
-			shown++
+	out, room := d.b.Thread(t), d.spare
+	d.spare = nil
+	err := d.b.s.Process.GuardRetry(func() {
+		d.again(&out, room)
+		for ok := w.Start(t); ok; ok = w.Next() {
+			d.add(&out, d.frame(w.Frame()))
 		}
-		if n := len(out.Frames); n == cap(out.Frames) {
-			// By twice: append grows long slices by a quarter, and touches five
-			// times the memory that a stack of 5,000 frames needs.
-			out.Frames = slices.Grow(out.Frames, max(n, 32))
-		}
-		out.Frames = append(out.Frames, f)
+	})
+	stop := w.Stop()
+	if err != nil {
+		stop = d.lost(&out, w, t)
 	}
-	d.end(&out, w.Stop())
+	d.end(&out, stop)
 	return &out
+}
+
+// again begins to describe out's stack, with room for its frames.
+func (d *describer) again(out *Thread, room []Frame) {
+	out.Frames, out.Omitted = room[:0], Omitted{}
+	d.c, d.last, d.gaps, d.shown = Counts{}, arch.PC{}, 0, 0
+}
+
+// add adds a frame to out, if it is to be shown.
+func (d *describer) add(out *Thread, f Frame) {
+	if gap := f.Kind == kindGap; d.b.Limit > 0 && d.shown == d.b.Limit {
+		// What lies behind is described and counted too: which files are
+		// missing does not depend on how much of a stack is shown.
+		if gap {
+			out.Omitted.Gaps++
+		} else {
+			out.Omitted.Frames++
+		}
+		return
+	} else if !gap {
+		d.shown++
+	}
+	if n := len(out.Frames); n == cap(out.Frames) {
+		// By twice: append grows long slices by a quarter, and touches five
+		// times the memory that a stack of 5,000 frames needs.
+		out.Frames = slices.Grow(out.Frames, max(n, 32))
+	}
+	out.Frames = append(out.Frames, f)
+}
+
+// lost describes a thread whose frames cannot all be named, because a file was
+// cut that names were read from: those that can be are.
+func (d *describer) lost(out *Thread, w *managed.Walker, t *loader.Thread) unwind.Stop {
+	frames, stop := w.Walk(nil, t)
+	d.again(out, out.Frames)
+	for i := range frames {
+		g := &frames[i]
+		f := Frame{PC: g.PC, SP: g.SP, By: g.By.String(), Place: &Place{Kind: g.Kind.String()}}
+		d.b.s.Process.GuardRetry(func() { f = d.frame(g) })
+		d.add(out, f)
+	}
+	return stop
 }

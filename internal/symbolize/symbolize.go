@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/loader"
 )
 
@@ -51,7 +52,7 @@ type Symbolizer struct {
 // symbols is what is known of one image: its tables, as far as they were
 // needed, and the answers given.
 type symbols struct {
-	once   []sync.Once // by source
+	once   []bin.Once // by source
 	tables []*table
 
 	mu    sync.RWMutex
@@ -136,7 +137,7 @@ func (s *Symbolizer) of(img *loader.Image) *symbols {
 	defer s.mu.Unlock()
 	y := s.images[img]
 	if y == nil {
-		y = &symbols{once: make([]sync.Once, len(sources)), tables: make([]*table, len(sources)), named: map[arch.LinkAddr]answer{}}
+		y = &symbols{once: make([]bin.Once, len(sources)), tables: make([]*table, len(sources)), named: map[arch.LinkAddr]answer{}}
 		s.images[img] = y
 	}
 	return y

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/internal/ecma"
 )
 
@@ -210,7 +211,7 @@ func (r *Runtime) entryPoints(info arch.Addr, t entryTables) map[uint32]entry {
 		if x.images == nil {
 			x.images = map[arch.Addr]func() map[uint32]entry{}
 		}
-		m = sync.OnceValue(func() map[uint32]entry { return r.readEntries(t) })
+		m = bin.OnceValue(func() map[uint32]entry { return r.readEntries(t) })
 		x.images[info] = m
 	}
 	x.mu.Unlock()

@@ -3,9 +3,9 @@ package clr
 import (
 	"cmp"
 	"slices"
-	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -65,7 +65,7 @@ func (s orphans) Unwind(st *unwind.Step) unwind.Outcome {
 // An orphanIndex has the FixupPrecodes that lead to JIT-compiled code: orphans
 // are named by them. It is made once, when the first orphan is to be named.
 type orphanIndex struct {
-	once    sync.Once
+	once    bin.Once
 	layout  precodeLayout
 	told    []precode // in sections of FixupPrecodes
 	guessed []precode // elsewhere near the code
@@ -84,6 +84,7 @@ func (p precode) compare(by arch.Addr) int { return cmp.Compare(p.by, by) }
 func (r *Runtime) orphanIndex() *orphanIndex {
 	x := &r.orphans
 	x.once.Do(func() {
+		x.told, x.guessed, x.methods = nil, nil, nil // of an attempt that was broken off
 		var ok bool
 		if x.layout, ok = r.precodes(); ok {
 			x.fill(r)

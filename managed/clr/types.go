@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/internal/ecma"
 )
 
@@ -102,7 +103,7 @@ type names struct {
 type nameCache struct {
 	modules, types, methods sync.Map
 
-	reverse     sync.Once
+	reverse     bin.Once
 	definitions map[arch.Addr]definition // by MethodDesc; see Runtime.definition
 }
 
