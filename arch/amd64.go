@@ -82,6 +82,7 @@ var AMD64 = &Arch{
 	CallTo:    amd64CallTo,
 	Straight:  amd64Straight,
 	PLT:       amd64PLT,
+	Labels:    amd64Labels,
 	Strip:     func(a Addr) Addr { return a },
 	PE:        PECodes{Entry: 12, Function: amd64PEFunction, Rule: amd64PERule},
 }

@@ -179,3 +179,18 @@ func amd64Straight(mem Memory, from, to Addr) (calls int, ok bool) {
 	}
 	return calls, from == to
 }
+
+// amd64Labels looks for a lea of an address relative to rip that makes pc. Where
+// instructions begin is not known, so it is looked for at every byte; that four
+// bytes of another instruction are that distance by chance is not to be expected.
+func amd64Labels(mem Memory, pc Addr, most int) (yes, known bool) {
+	const size = 7 // REX.W 8d, ModRM, 4 bytes of displacement
+	b := mem.View(pc-Addr(most), most)
+	for i := 0; i+size <= len(b); i++ {
+		if b[i]&0xfb == 0x48 && b[i+1] == 0x8d && b[i+2]&0xc7 == 0x05 &&
+			int(int32(binary.LittleEndian.Uint32(b[i+3:]))) == most-i-size {
+			return true, true
+		}
+	}
+	return false, b != nil
+}

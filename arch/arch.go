@@ -52,8 +52,12 @@ type Arch struct {
 	Gate Span
 	// SigReturns are the trampolines that signal handlers return to.
 	SigReturns []SigReturn
+	// SignalMark is a word of 4 bytes that each ucontext_t has which Linux
+	// pushes, and where; nil where there is none.
+	SignalMark *Mark
 
-	// FramePointer is the rule for a frame that keeps a frame pointer.
+	// FramePointer is the rule for a frame that keeps a frame pointer. Where a
+	// frame record may lie anywhere in its frame, it has NoSP.
 	FramePointer Rule
 	// Leave finds, by following the instructions at pc, how code that no
 	// table describes goes back to its caller: the tail of a function, a PLT
@@ -88,6 +92,10 @@ type Arch struct {
 	// PLT returns the entries of a procedure linkage table of an ELF image, whose
 	// bytes are code and lie at at, in order. What is not one is left out.
 	PLT func(code []byte, at LinkAddr) []PLTEntry
+	// Labels reports whether one of the instructions in the most bytes before pc
+	// computes pc, as code does that notes where a call will return to. known is
+	// false where their bytes are missing.
+	Labels func(mem Memory, pc Addr, most int) (yes, known bool)
 	// Strip removes pointer authentication from a code address.
 	Strip func(a Addr) Addr
 	// PE reads this CPU's PE unwind codes.
@@ -103,6 +111,12 @@ type SigReturn struct {
 	Code    string // all of it
 	Starts  []int  // where its instructions begin, in bytes; the first is 0
 	Context int    // where the ucontext_t lies, in bytes from the stack pointer
+}
+
+// A Mark is a word that tells what lies around it.
+type Mark struct {
+	Off  int // in bytes
+	Word uint32
 }
 
 // A Layout is where registers lie in a saved context.

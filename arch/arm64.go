@@ -31,6 +31,10 @@ var ARM64 = &Arch{
 	// ucontext_t: uc_mcontext at 176, fault_address first, then regs, sp, pc
 	// (arch/arm64/include/uapi/asm/sigcontext.h).
 	Signal: Layout{Size: 176 + 8 + 33*8, Fields: arm64Fields(184)},
+	// Behind sp, pc and pstate, aligned to 16 bytes, lie records of more registers;
+	// the first is always struct fpsimd_context, FPSIMD_MAGIC
+	// (setup_sigframe in arch/arm64/kernel/signal.c).
+	SignalMark: &Mark{Off: 464, Word: 0x46508001},
 	// mov x8, 139; svc 0. The frame is siginfo_t of 128 bytes, ucontext_t (struct
 	// rt_sigframe, arch/arm64/kernel/signal.c). The vDSO's call frame information
 	// leads to the caller of the interrupted function: it can name the link
@@ -41,11 +45,15 @@ var ARM64 = &Arch{
 	// x19 to x28, fp and lr; then eight for d8 to d15.
 	ContextPointers: Layout{Size: 0xa0, Fields: arm64Fields(-8 * int(arm64X19))[arm64X19 : arm64LR+1]},
 
-	FramePointer: Rule{Base: arm64FP, Offset: 16, RA: NoReg, N: 2,
+	// Where in its frame a function keeps the record is its own choice (AAPCS64,
+	// section 6.4.6): CoreCLR's JIT and C compilers put it at the frame's foot,
+	// below locals and saved registers.
+	FramePointer: Rule{Base: arm64FP, Offset: 16, RA: NoReg, NoSP: true, N: 2,
 		Saved: [MaxSaved]Slot{{Reg: arm64PC, Off: -8}, {Reg: arm64FP, Off: -16}}},
 	Leave:     arm64Leave,
 	LeaveBody: arm64Flow.leaveBody,
 	AfterCall: arm64AfterCall,
+	Labels:    arm64Labels,
 	CallTo:    arm64CallTo,
 	Straight:  arm64Straight,
 	PLT:       arm64PLT,

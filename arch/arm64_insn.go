@@ -76,3 +76,15 @@ func arm64Authenticates(w uint32) bool {
 		w == 0xd50320ff || // xpaclri
 		w&0xfffff81f == 0xdac1101e || w&0xfffff81f == 0xdac1141e // autia, autib with LR
 }
+
+// arm64Labels looks for an adr that makes pc.
+func arm64Labels(mem Memory, pc Addr, most int) (yes, known bool) {
+	b := mem.View(pc-Addr(most), most)
+	for i := 0; i+4 <= len(b); i += 4 {
+		w := binary.LittleEndian.Uint32(b[i:])
+		if by := int64(int32(w<<8)>>13)<<2 | int64(w>>29&3); w&0x9f000000 == 0x10000000 && by == int64(most-i) {
+			return true, true
+		}
+	}
+	return false, b != nil
+}

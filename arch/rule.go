@@ -9,7 +9,7 @@ const MaxSaved = 14
 //	CFA = value of Base + Offset
 //	each register in Saved was stored at CFA + its offset
 //	every other callee-saved register is unchanged
-//	SP of the caller = CFA, unless Saved has it
+//	SP of the caller = CFA, unless Saved has it, or NoSP says that it is not known
 //
 // It holds no pointers, so it can be cached and copied freely. What does not
 // fit (DWARF expressions, odd register moves) is stepped without a Rule.
@@ -18,6 +18,7 @@ type Rule struct {
 	N      uint8 // used entries of Saved
 	Signal bool  // the caller was interrupted, not calling: its PC is exact
 	Signed bool  // the return address carries a pointer authentication code
+	NoSP   bool  // the caller's stack pointer is not known; the CFA is the lowest that it can be
 	RA     Reg   // register that holds the return address, or NoReg: then it is Saved
 	Offset int32 // bytes
 	Saved  [MaxSaved]Slot

@@ -34,116 +34,311 @@ func (c *chain) pop() (f clr.Frame, ok bool) {
 	return f, true
 }
 
+// A rescue is a frame that a walk can go on from where it cannot leave the one
+// that it is at.
+type rescue struct {
+	regs  arch.Regs // without the stack pointer where that is not known
+	low   arch.Addr // the stack pointer is not below this
+	exact bool
+	by    unwind.By
+	// newer: a newer explicit Frame leads somewhere too, which is not known.
+	newer bool
+}
+
 // rescue goes on where the walk could not: at the frame that the saved frame
 // pointer leads to, if that is plausible, or at the one that the next explicit
 // Frame holds, whichever is nearer. It reports whether the walk goes on.
 func (w *Walker) rescue() bool {
-	sp, _ := w.native.Regs().Get(w.s.Process.Arch.SP)
-	fp, fpOK := w.byFramePointer(arch.Addr(sp))
-	w.regs = fp
-	exact, by := false, unwind.ByFramePointer
-	c := w.chain
-	for {
+	to, ok := w.byFramePointer()
+	if f, found := w.byFrames(); found && (!ok || f.low <= to.low || w.samePC(&f, &to)) {
+		to, ok = f, true
+	}
+	return ok && w.native.Resume(&to.regs, to.low, to.exact, to.by)
+}
+
+// at reports whether the walk is at the frame of the method whose frame pointer
+// to has.
+func (w *Walker) at(to *rescue) bool {
+	a := w.s.Process.Arch
+	fp, ok1 := to.regs.Get(a.FP)
+	pc, _ := to.regs.Get(a.PC)
+	now, ok2 := w.native.Regs().Get(a.FP)
+	return ok1 && ok2 && fp == now && w.lookup(w.native.Frame().PC.Lookup()).code.Body == w.lookup(arch.Addr(pc)-1).code.Body
+}
+
+// samePC reports whether both lead to the same place in code.
+func (w *Walker) samePC(x, y *rescue) bool {
+	a, _ := x.regs.Get(w.s.Process.Arch.PC)
+	b, _ := y.regs.Get(w.s.Process.Arch.PC)
+	return a == b
+}
+
+// byFrames finds the frame that the next explicit Frame holds.
+func (w *Walker) byFrames() (to rescue, ok bool) {
+	a, low := w.s.Process.Arch, w.native.Low()
+	to.by = unwind.ByExplicitFrame
+	for c := w.chain; ; {
 		f, ok := c.pop()
 		if !ok {
-			break
+			return to, false
 		}
-		var regs arch.Regs
-		ex, ok := w.rt.Restore(f, &regs)
-		if !ok {
+		if to.exact, ok = w.rt.Restore(f, &to.regs); !ok {
+			to.newer = to.newer || f.Kind == clr.InlinedCallFrame || f.Kind.SavesRegs()
 			continue
 		}
-		at, _ := regs.Get(w.s.Process.Arch.SP)
-		if at <= sp {
+		sp, _ := to.regs.Get(a.SP)
+		if to.low = arch.Addr(sp); to.low > low && f.Kind == clr.InlinedCallFrame { // what others hold is exact
+			if w.at(&to) {
+				to.low = low
+			} else {
+				ok = w.called(&to, low)
+			}
+		}
+		if to.low <= low {
 			w.chain = c // passed: not to be looked at again
 			continue
 		}
-		if f.Kind == clr.InlinedCallFrame { // what others hold is exact
-			if at = w.settle(&regs, sp); at <= sp {
-				w.chain = c // the frame that the walk is at
-				continue
-			}
+		if pc, _ := to.regs.Get(a.PC); ok && (to.exact || w.s.code(arch.PC{Addr: arch.Addr(pc)})) {
+			return to, true
 		}
-		if near, _ := w.regs.Get(w.s.Process.Arch.SP); !fpOK || at < near {
-			w.regs, exact, by, fpOK = regs, ex, unwind.ByExplicitFrame, true
-		}
-		break
+		to.newer = true
 	}
-	return fpOK && w.native.Resume(&w.regs, exact, by)
 }
 
-// maxSettle bounds the search of settle, in words: what a method may have
+// maxSettle bounds the search of called, in words: what a method may have
 // pushed or allocated between setting up its Frame and calling.
 const maxSettle = 512
 
-// maxCallApart is how far apart the two calls around a P/Invoke may be: 9 to
-// 43 bytes were seen.
+// maxCallApart is how far apart the two calls around a P/Invoke may be, in bytes
+// of code: 9 to 43 were seen.
 const maxCallApart = 256
 
-// settle corrects the stack pointer in regs, which are what an explicit Frame
-// holds, and returns it. A method notes its stack pointer when it sets up its
-// InlinedCallFrame, and may lower it before it calls, by stackalloc or for
-// arguments; its unwind codes count from where it was at the call. There the
-// return address lies right below it. The one in the Frame may be that of the
-// call before, as in the runtime's own Monitor.Wait and WaitOneNoCheck. sp is
-// that of the frame before.
-func (w *Walker) settle(regs *arch.Regs, sp uint64) uint64 {
+// called corrects what an InlinedCallFrame holds of the method that has called
+// native code, and reports whether it is then known where that method stands.
+// low is the lowest that its stack pointer can be.
+//
+// Some code computes where its call will return to, and writes that into the Frame
+// with the stack pointer that it has then. It may lower the stack pointer before
+// it calls, by stackalloc or for arguments, and unwind codes count from where it
+// was at the call. Once back from native code, and before it clears the Frame,
+// such code may have called the runtime to wait for the end of a collection.
+// Other code, all ReadyToRun code such as Monitor.Wait, lets JIT_PInvokeBegin of
+// the runtime fill the Frame. That then holds the return address of this very
+// call, and the calls into native code and to the end of it come later.
+//
+// So what the Frame holds is near, and has to be found on the stack: a call on
+// x86-64 leaves the return address right below the stack pointer, and the frame
+// record of what was called has it on any CPU.
+func (w *Walker) called(to *rescue, low arch.Addr) bool {
 	a, mem := w.s.Process.Arch, w.s.Process.Memory
-	pc, _ := regs.Get(a.PC)
-	noted, _ := regs.Get(a.SP)
-	if a.LR != arch.NoReg {
-		return noted // a call pushes nothing there
-	}
-	word := uint64(a.Word)
-	if v, ok := mem.Word(arch.Addr(noted - word)); ok && v > pc && v-pc <= maxCallApart {
-		if in := w.lookup(arch.Addr(v) - 1).code; in.Managed() && in.Body == w.lookup(arch.Addr(pc)-1).code.Body {
-			regs.Set(a.PC, v)
-			return noted
+	v, _ := to.regs.Get(a.PC)
+	pc, noted, word := arch.Addr(v), to.low, arch.Addr(a.Word)
+	if a.LR == arch.NoReg {
+		below, have := mem.Word(noted - word)
+		near := have && w.near(arch.Addr(below), pc)
+		for at, n := noted, 0; have && n < maxSettle && at >= low; at, n = at-word, n+1 {
+			v, ok := mem.Word(at - word)
+			if !ok {
+				break // it may have been this one
+			}
+			if arch.Addr(v) != pc {
+				continue
+			}
+			if near && at < noted {
+				break // which of the two is old?
+			}
+			to.regs.Set(a.SP, uint64(at))
+			to.low = at
+			return true
+		}
+		if near {
+			to.regs.Set(a.PC, below)
+			return true
 		}
 	}
-	for at, n := noted, 0; n < maxSettle && at >= sp && at <= noted; at, n = at-word, n+1 {
-		v, ok := mem.Word(arch.Addr(at - word))
-		if !ok {
-			break // it may have been this one
-		}
-		if v == pc {
-			regs.Set(a.SP, at)
-			return at
-		}
-	}
-	return noted
+	return w.recorded(to, pc)
 }
 
-// byFramePointer follows the frame pointer of the frame that the walk is at,
-// which the runtime's and the JIT's code keep up, and returns the registers of
-// the frame it leads to. That must be behind a call, in code that somebody
-// knows.
-func (w *Walker) byFramePointer(sp arch.Addr) (regs arch.Regs, ok bool) {
-	a, mem := w.s.Process.Arch, w.s.Process.Memory
+// near reports whether ret lies behind a call that follows the one that pc lies
+// behind, in the same method.
+func (w *Walker) near(ret, pc arch.Addr) bool {
+	return ret >= pc && ret-pc <= maxCallApart && w.s.Process.Arch.AfterCall(w.s.Process.Memory, ret) &&
+		w.lookup(ret-1).code.Body == w.lookup(pc-1).code.Body
+}
+
+// recorded looks for the frame record of what the method called whose frame
+// pointer and, nearly, pc are those of to.
+func (w *Walker) recorded(to *rescue, pc arch.Addr) bool {
+	a := w.s.Process.Arch
+	want, ok1 := to.regs.Get(a.FP)
+	fp, ok2 := w.native.Regs().Get(a.FP)
+	low := w.native.Low()
+	for n := 0; ok1 && ok2 && n < maxHops && arch.Addr(fp) >= low && fp < want; n++ {
+		rec, ok := w.record(fp)
+		if !ok || rec.exact {
+			return false
+		}
+		next, _ := rec.regs.Get(a.FP)
+		if next != want {
+			fp, low = next, rec.low
+			continue
+		}
+		v, _ := rec.regs.Get(a.PC)
+		if !w.near(arch.Addr(v), pc) {
+			return false
+		}
+		to.regs.Set(a.PC, v)
+		if labels, known := a.Labels(w.s.Process.Memory, pc, maxCallApart); !rec.keepsSP(a) && (labels || !known) {
+			to.regs.Forget(a.SP)
+			to.low = rec.low
+		} else if sp, ok := rec.regs.Get(a.SP); ok {
+			to.regs.Set(a.SP, sp)
+			to.low = rec.low
+		}
+		return true
+	}
+	return false
+}
+
+// keepsSP reports whether the stack pointer is known.
+func (to *rescue) keepsSP(a *arch.Arch) bool {
+	_, ok := to.regs.Get(a.SP)
+	return ok
+}
+
+// maxHops bounds how many frames byFramePointer passes over.
+const maxHops = 64
+
+// byFramePointer follows the saved frame pointer of the frame that the walk is
+// at, which the runtime's and the JIT's code keep up, and returns the frame it
+// leads to. That must be behind a call, in code that somebody knows.
+func (w *Walker) byFramePointer() (to rescue, ok bool) {
+	a := w.s.Process.Arch
 	rule := &a.FramePointer
 	fp, ok := w.native.Regs().Get(rule.Base)
-	if !ok || arch.Addr(fp) < sp || fp%uint64(a.Word) != 0 {
-		return regs, false
-	}
-	cfa := fp + uint64(rule.Offset)
-	for _, slot := range rule.Saved[:rule.N] {
-		v, ok := mem.Word(arch.Addr(cfa + uint64(int64(slot.Off))))
-		if !ok {
-			return regs, false
+	low := uint64(w.native.Low())
+	for n := 0; ok && n < maxHops && fp >= low && fp%uint64(a.Word) == 0; n++ {
+		if to, ok = w.record(fp); !ok {
+			return to, false
 		}
-		regs.Set(slot.Reg, v)
+		pc, _ := to.regs.Get(a.PC)
+		if to.exact {
+			return to, true
+		}
+		if !w.s.code(arch.PC{Addr: arch.Addr(pc)}) || !a.AfterCall(w.s.Process.Memory, arch.Addr(pc)) {
+			return to, false
+		}
+		if w.stays(arch.Addr(pc) - 1) {
+			return to, true
+		}
+		// Its own return address is right even where it is no frame itself:
+		// the version that replaced it returns there.
+		low = uint64(to.low)
+		fp, ok = to.regs.Get(rule.Base)
 	}
-	regs.Set(a.SP, cfa)
-	pc, _ := regs.Get(a.PC)
-	ret := a.Strip(arch.Addr(pc))
-	if !w.known(ret-1) || !a.AfterCall(mem, ret) {
-		return regs, false
-	}
-	regs.Set(a.PC, uint64(ret))
-	return regs, true
+	return to, false
 }
 
-// known reports whether pc lies in managed code or in an image.
-func (w *Walker) known(pc arch.Addr) bool {
-	return w.lookup(pc).code.Managed() || w.s.Process.ImageAt(pc) != nil
+// stays reports whether what looks like a frame in the code at pc is one: a
+// method may have been replaced on the stack, and so may code that the runtime
+// has made but the dump lacks what would tell about it.
+func (w *Walker) stays(pc arch.Addr) bool {
+	if l := w.lookup(pc); l.code.Managed() {
+		return !l.rt.MayBeReplaced(&l.code)
+	}
+	return w.s.Process.ImageAt(pc) != nil
+}
+
+// record reads the frame record at fp: the caller's frame pointer and its return
+// address.
+func (w *Walker) record(fp uint64) (to rescue, ok bool) {
+	a, mem := w.s.Process.Arch, w.s.Process.Memory
+	rule := &a.FramePointer
+	cfa := arch.Addr(fp + uint64(rule.Offset))
+	to.low, to.by = cfa, unwind.ByFramePointer
+	for _, slot := range rule.Saved[:rule.N] {
+		at := cfa + arch.Addr(slot.Off)
+		v, ok := mem.Word(at)
+		if slot.Reg == a.PC {
+			if ret, hijacked := w.hijacked(at); hijacked {
+				v, ok = uint64(ret), true
+			}
+		}
+		if !ok {
+			return to, false
+		}
+		to.regs.Set(slot.Reg, v)
+	}
+	if w.interrupted(cfa, &to) {
+		return to, true
+	}
+	if !rule.NoSP {
+		to.regs.Set(a.SP, uint64(cfa))
+	}
+	pc, _ := to.regs.Get(a.PC)
+	to.regs.Set(a.PC, uint64(a.Strip(arch.Addr(pc))))
+	return to, true
+}
+
+// hijacked returns the return address that is meant at slot, if the runtime has
+// put another one there.
+func (w *Walker) hijacked(slot arch.Addr) (ret arch.Addr, ok bool) {
+	for i := range w.hijacks {
+		if w.hijacks[i].Slot == slot {
+			return w.hijacks[i].Return, true
+		}
+	}
+	return 0, false
+}
+
+// maxSignalFrame bounds how far below the frame record that Linux makes for a
+// signal handler the saved registers lie, in bytes: a sigcontext has 4 KiB for
+// more registers than the general ones, and what does not fit there lies between.
+const maxSignalFrame = 16 << 10
+
+// interrupted finds out whether the frame record that ends at cfa, of which to
+// has the contents, is one that Linux has made for a signal handler, and sets to
+// to the frame that the signal has interrupted. On a CPU with a link register
+// such a record holds that register of the interrupted code, which may be
+// of its last call; on x86-64 Linux makes none (setup_sigframe_layout in
+// arch/arm64/kernel/signal.c). It is known by the saved registers below it, which
+// have the same two.
+func (w *Walker) interrupted(cfa arch.Addr, to *rescue) bool {
+	a, mem := w.s.Process.Arch, w.s.Process.Memory
+	if a.SignalMark == nil {
+		return false
+	}
+	fp, _ := to.regs.Get(a.FP)
+	lr, _ := to.regs.Get(a.PC)
+	var offFP, offLR arch.Addr
+	for _, f := range a.Signal.Fields {
+		switch f.Reg {
+		case a.FP:
+			offFP = arch.Addr(f.Off)
+		case a.LR:
+			offLR = arch.Addr(f.Off)
+		}
+	}
+	for at := cfa; at > cfa-maxSignalFrame && at > w.native.Low(); at -= arch.Addr(a.Word) {
+		if v, ok := mem.Word(at + offFP); !ok || v != fp {
+			continue
+		}
+		if v, ok := mem.Word(at + offLR); !ok || v != lr {
+			continue
+		}
+		if v, ok := mem.Word(at + arch.Addr(a.SignalMark.Off)); !ok || uint32(v) != a.SignalMark.Word {
+			continue
+		}
+		regs := arch.Regs{}
+		for _, f := range a.Signal.Fields {
+			if v, ok := mem.Word(at + arch.Addr(f.Off)); ok {
+				regs.Set(f.Reg, v)
+			}
+		}
+		_, ok1 := regs.Get(a.PC)
+		sp, ok2 := regs.Get(a.SP)
+		to.regs, to.low, to.exact = regs, arch.Addr(sp), true
+		return ok1 && ok2
+	}
+	return false
 }

@@ -107,17 +107,26 @@ func (n *Snapshotter) findSeed(t *loader.Thread) SeedSearch {
 			documented = documented && !w.throughHijack()
 			continue
 		}
-		stop := w.native.Stop()
+		w.stop = w.native.Stop()
+		w.blame()
+		stop := w.stop
 		switch stop.Reason {
 		case unwind.InfoMissing, unwind.MemoryMissing, unwind.RegisterUnknown:
 			s.DocumentedKnown = s.DocumentedKnown && !documented
 		}
 		documented = false
-		if stop.Reason.Complete() || s.Seed != nil || m == nil || m.Cooperative || !w.rescue() || w.native.Frame().By != unwind.ByExplicitFrame || !n.called(w.native.Regs()) {
+		if stop.Reason.Complete() || s.Seed != nil || m == nil || m.Cooperative || !n.newest(w) {
 			s.Stop = stop
 			return s
 		}
 	}
+}
+
+// newest goes on at the frame that the newest Frame leads to, if it is sure that
+// it calls there.
+func (n *Snapshotter) newest(w *Walker) bool {
+	to, ok := w.byFrames()
+	return ok && !to.newer && n.called(&to.regs) && w.native.Resume(&to.regs, to.low, to.exact, to.by)
 }
 
 // documentedStep reports whether a profiler's unwinder leaves the frame that w
@@ -140,12 +149,7 @@ func (n *Snapshotter) documentedStep(w *Walker) (same, known bool) {
 // throughHijack reports whether the last step went through a return address
 // that the runtime has hijacked, which a profiler's unwinder does not know of.
 func (w *Walker) throughHijack() bool {
-	for _, h := range w.hijacks {
-		if h.SP == w.native.Frame().SP {
-			return true
-		}
-	}
-	return false
+	return w.native.Hijacked()
 }
 
 // seed makes a seed of a frame's registers.

@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/seamwalk/seam/arch"
@@ -45,7 +46,7 @@ func Open(p *loader.Process, opt *Options) *Session {
 		s.Runtimes, s.threads = nil, nil
 		s.Warnings = []loader.Warning{{Code: "file_lost", Off: -1, Text: err.Error()}}
 	}
-	uopt := unwind.Options{MaxFrames: s.max, Executable: p.Executable, Entries: p.Entries}
+	uopt := unwind.Options{MaxFrames: s.max, Code: s.code, Executable: p.Executable, Entries: p.Entries}
 	if p.OS == "windows" {
 		uopt.CalleeSaved = p.Arch.CalleeSavedWin
 	}
@@ -84,37 +85,87 @@ func (s *Session) methods() (list []loader.Method) {
 
 // match finds the dump's thread of each Thread object: the one of its TID, or,
 // because a core written from outside of a container has other TIDs than the
-// runtime saw in it, the one whose stack pointer lies on its stack.
+// runtime saw in it, the one whose stack pointer lies on its stack. An OS thread
+// of which the runtime has two objects, of an older thread with the same TID as
+// well, is the one whose stack it stands on.
 func (s *Session) match(rt *clr.Runtime, ts []clr.Thread) {
-	bySP := func(t *clr.Thread) (uint32, bool) {
-		for i := range s.Process.Threads {
-			d := &s.Process.Threads[i]
-			sp, ok := d.Regs.Get(s.Process.Arch.SP)
-			if _, taken := s.threads[d.ID]; ok && !taken && arch.Addr(sp) >= t.StackLimit && arch.Addr(sp) < t.StackBase {
-				return d.ID, true
-			}
-		}
-		return 0, false
-	}
-	known := make(map[uint32]bool, len(s.Process.Threads))
+	known := make(map[uint32]*loader.Thread, len(s.Process.Threads))
 	for i := range s.Process.Threads {
-		known[s.Process.Threads[i].ID] = true
+		known[s.Process.Threads[i].ID] = &s.Process.Threads[i]
+	}
+	stands := func(d *loader.Thread, t *clr.Thread) bool {
+		on, _ := t.OnStack(s.sp(d))
+		return on
 	}
 	for i := range ts {
 		t := &ts[i]
-		if tid := uint32(t.OSID); t.OSID != 0 && known[tid] {
-			s.threads[tid] = managedThread{t, rt}
-		}
-	}
-	for i := range ts {
-		t := &ts[i]
-		if t.OSID == 0 || t.StackBase == 0 || known[uint32(t.OSID)] {
+		tid := uint32(t.OSID)
+		d := known[tid]
+		if t.OSID == 0 || d == nil || t.Gone() {
 			continue
 		}
-		if tid, ok := bySP(t); ok {
+		if m := s.threads[tid]; m.thread == nil || !stands(d, m.thread) && stands(d, t) {
 			s.threads[tid] = managedThread{t, rt}
 		}
 	}
+	var bySP []*loader.Thread // sorted once it is needed
+	for i := range ts {
+		t := &ts[i]
+		if t.OSID == 0 || t.Gone() || known[uint32(t.OSID)] != nil {
+			continue
+		}
+		if bySP == nil {
+			bySP = s.threadsBySP()
+		}
+		k, _ := slices.BinarySearchFunc(bySP, t.StackLimit, func(d *loader.Thread, a arch.Addr) int { return cmp.Compare(s.sp(d), a) })
+		for n := 0; n < maxOnStack && k < len(bySP) && stands(bySP[k], t); n, k = n+1, k+1 {
+			if _, taken := s.threads[bySP[k].ID]; !taken {
+				s.threads[bySP[k].ID] = managedThread{t, rt}
+				break
+			}
+		}
+	}
+}
+
+// maxOnStack bounds the threads of the dump that are looked at for one stack. Of a
+// sound dump one thread stands on a stack.
+const maxOnStack = 64
+
+// sp returns the stack pointer of d, 0 where it is not known.
+func (s *Session) sp(d *loader.Thread) arch.Addr {
+	v, _ := d.Regs.Get(s.Process.Arch.SP)
+	return arch.Addr(v)
+}
+
+// threadsBySP returns the dump's threads, sorted by their stack pointers.
+func (s *Session) threadsBySP() []*loader.Thread {
+	out := make([]*loader.Thread, len(s.Process.Threads))
+	for i := range out {
+		out[i] = &s.Process.Threads[i]
+	}
+	slices.SortStableFunc(out, func(x, y *loader.Thread) int { return cmp.Compare(s.sp(x), s.sp(y)) })
+	return out
+}
+
+// code reports whether the return address pc can lie in code: in code that a
+// runtime knows, in memory that the process could run, or, where the dump does
+// not say which that is, in an image. An interrupted function may return to the
+// first byte of a signal trampoline, so what lies right before pc counts as well
+// as pc itself.
+func (s *Session) code(pc arch.PC) bool {
+	return s.codeAt(pc.Lookup()) || !pc.Exact && s.codeAt(pc.Addr)
+}
+
+func (s *Session) codeAt(a arch.Addr) bool {
+	for _, rt := range s.Runtimes {
+		if c, _ := rt.Lookup(a); c.Kind != clr.NotManaged {
+			return true
+		}
+	}
+	if exec, known := s.Process.Executable(a); known {
+		return exec
+	}
+	return s.Process.ImageAt(a) != nil
 }
 
 // Thread returns the managed Thread of an OS thread and its runtime, or nil.

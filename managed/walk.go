@@ -37,8 +37,11 @@ type Walker struct {
 	thread  *clr.Thread
 	rt      *clr.Runtime
 	hijacks []unwind.Hijack
-	chain   chain
-	regs    arch.Regs // of a frame found by a rescue
+	tls     arch.Addr // its thread pointer, or 0
+	oldest  arch.Addr // the last Frame of its chain; 0 if it has none
+	chain   chain     // of which a rescue has passed some
+	saved   savedRegs // what Frames have of the managed frames ahead
+	regs    arch.Regs // room for those that a Frame holds
 	now     Frame     // that the walk is at
 	gap     bool      // now is a gap, and the native walker is behind it
 	n       int       // frames so far, without gaps
@@ -107,13 +110,12 @@ func (w *Walker) Next() bool {
 		return false
 	case w.native.Next():
 		w.faulted()
+		w.correct()
 		return w.arrive()
 	}
 	w.stop = w.native.Stop()
-	if r := w.stop.Reason; r == unwind.NoRule || r == unwind.UnknownCode {
-		w.blame()
-	}
-	if w.stop.Reason.Complete() || w.stop.Reason == unwind.FrameLimit {
+	w.blame()
+	if w.stop.Reason == unwind.FrameLimit || w.stop.Reason.Complete() && w.outermost() {
 		return false
 	}
 	last := w.native.Frame()
@@ -132,7 +134,10 @@ func (w *Walker) Next() bool {
 // the handler's stack. The Frame that the handler has pushed has both.
 func (w *Walker) faulted() {
 	f := w.native.Frame()
-	if t := w.thread; !f.PC.Exact || t == nil || t.StackBase == 0 || f.SP >= t.StackLimit && f.SP < t.StackBase {
+	if !f.PC.Exact || w.thread == nil {
+		return
+	}
+	if on, known := w.thread.OnStack(f.SP); on || !known {
 		return
 	}
 	a := w.s.Process.Arch
@@ -145,16 +150,138 @@ func (w *Walker) faulted() {
 			continue
 		}
 		if pc, _ := w.regs.Get(a.PC); arch.Addr(pc) == f.PC.Addr {
-			w.native.Resume(&w.regs, true, f.By)
+			w.native.Amend(&w.regs, true)
 			return
 		}
 	}
 }
 
-// blame corrects a stop in code that nobody knows, where nobody could tell
-// whether it is managed: what is missing is in the runtime's map of code, then.
+// savedRegs are the frames that Frames of a chain hold callee-saved registers
+// for, one at a time. The collector updates these registers where a Frame holds
+// them, and code of the runtime that saves them tells no unwinder: JIT_New's slow
+// path on x86-64 uses rbx and describes only its return address.
+type savedRegs struct {
+	chain chain
+	at    place // of the next such frame; its stack pointer is 0 if there is none
+	regs  arch.Regs
+	exact bool // that frame was interrupted
+}
+
+// A place is where a frame is.
+type place struct{ pc, sp arch.Addr }
+
+// next turns to the next such frame.
+func (s *savedRegs) next() {
+	for s.at = (place{}); ; {
+		f, ok := s.chain.pop()
+		if !ok {
+			return
+		}
+		if !f.Kind.SavesRegs() {
+			continue
+		}
+		var restored bool
+		if s.exact, restored = s.chain.rt.Restore(f, &s.regs); restored {
+			s.at.pc, s.at.sp = s.chain.rt.Place(&s.regs)
+			return
+		}
+	}
+}
+
+// correct gives the frame that the walk has come to the registers that a Frame
+// holds for it, if one does. Only a Frame knows on ARM64 that the frame faulted: a
+// handler of the runtime runs as if it had been called there.
+func (w *Walker) correct() {
+	now := w.native.Frame()
+	for w.saved.at.sp != 0 && w.saved.at.sp <= w.native.Low() {
+		if w.saved.at == (place{now.PC.Addr, now.SP}) {
+			to := *w.native.Regs()
+			for r := arch.Reg(0); r < arch.MaxRegs; r++ {
+				if v, known := w.saved.regs.Get(r); known && (w.saved.exact || to.Known().Has(r) || w.s.Process.Arch.CalleeSaved.Has(r)) {
+					to.Set(r, v)
+				}
+			}
+			w.native.Amend(&to, w.saved.exact || now.PC.Exact)
+		}
+		w.saved.next()
+	}
+}
+
+// Where nothing but a return address of zero says that a frame is the outermost,
+// it must lie near the end of the stack: between them is a thread's own data, and
+// for the main thread what the program was started with. Where the stack ends is
+// told by the runtime, or by the thread pointer, to which libc gives the highest
+// part of the stack of each thread that it starts.
+const (
+	maxRoot  = 64 << 10 // bytes between the two
+	maxStack = 1 << 30  // bytes; a thread pointer further away lies elsewhere
+)
+
+// outermost reports whether the walk has come to the outermost frame, as its
+// stop says. It has not if an explicit Frame lies further up the stack, or if a
+// return address of zero, which a damaged stack may hold anywhere, lies far from
+// the end of the stack or below other return addresses: the stop then says that it
+// is a bad one.
+func (w *Walker) outermost() bool {
+	low, top := w.native.Low(), arch.Addr(0)
+	if w.tls > low && w.tls-low < maxStack {
+		top = w.tls
+	}
+	if w.thread != nil {
+		if on, _ := w.thread.OnStack(low); on {
+			top = w.thread.StackBase
+		}
+	}
+	above := w.oldest >= low && w.oldest < top
+	if w.stop.Reason != unwind.ZeroReturn {
+		return !above
+	}
+	if above || top != 0 && top-low > maxRoot || w.callers(top) {
+		w.stop.Reason = unwind.BadReturnAddress
+		return false
+	}
+	return true
+}
+
+// callers reports whether there are return addresses further up the stack than
+// the one that the walk has stopped at, up to top where that is known.
+func (w *Walker) callers(top arch.Addr) bool {
+	a, mem := w.s.Process.Arch, w.s.Process.Memory
+	word := arch.Addr(a.Word)
+	from := max(w.native.Low(), w.stop.At+word) &^ (word - 1)
+	end := from + maxRoot
+	if top != 0 {
+		end = min(end, top)
+	}
+	for at := from; at < end; at += word {
+		v, ok := mem.Word(at)
+		if !ok {
+			break
+		}
+		ret := a.Strip(arch.Addr(v))
+		if ret != 0 && a.AfterCall(mem, ret) && w.s.codeAt(ret-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// blame corrects a stop at an address that nobody knows, where nobody could tell
+// whether managed code lies there: what is missing is in the runtime's map of
+// code, then.
 func (w *Walker) blame() {
 	pc := w.native.Frame().PC.Lookup()
+	switch w.stop.Reason {
+	case unwind.NoRule, unwind.UnknownCode:
+	case unwind.BadReturnAddress:
+		v, ok := w.s.Process.Memory.Word(w.stop.At)
+		pc = w.s.Process.Arch.Strip(arch.Addr(v)) - 1
+		if _, known := w.s.Process.Executable(pc); !ok || known {
+			return
+		}
+	default:
+		return
+	}
 	for _, rt := range w.s.Runtimes {
 		if _, missing := rt.Lookup(pc); missing != 0 {
 			w.stop.Reason, w.stop.At, w.stop.By = unwind.InfoMissing, missing, unwind.ByCodes
@@ -178,26 +305,28 @@ func (w *Walker) arrive() bool {
 // begin turns to a thread.
 func (w *Walker) begin(t *loader.Thread) {
 	w.thread, w.rt = w.s.Thread(t.ID)
+	w.tls = t.TLS
 	w.hijacks = w.hijacks[:0]
-	w.chain = chain{}
+	w.chain, w.saved, w.oldest = chain{}, savedRegs{}, 0
 	if w.thread == nil {
 		return
 	}
 	w.chain = chain{rt: w.rt, next: w.thread.Frame}
 	if w.thread.HijackSlot != 0 {
-		// The return leaves the stack pointer right above its slot.
-		word := arch.Addr(w.s.Process.Arch.Word)
-		w.hijacks = append(w.hijacks, unwind.Hijack{Slot: w.thread.HijackSlot, Return: w.thread.HijackReturn, SP: w.thread.HijackSlot + word})
+		w.hijacks = append(w.hijacks, unwind.Hijack{Slot: w.thread.HijackSlot, Return: w.thread.HijackReturn})
 	}
 	for c := w.chain; ; {
 		f, ok := c.pop()
 		if !ok {
-			return
+			break
 		}
+		w.oldest = f.Addr
 		if ret, sp, ok := w.rt.TrippedHijack(f); ok {
 			w.hijacks = append(w.hijacks, unwind.Hijack{Slot: sp, Return: ret, SP: sp})
 		}
 	}
+	w.saved = savedRegs{chain: w.chain}
+	w.saved.next()
 }
 
 // frame describes the frame that the native walker is at.

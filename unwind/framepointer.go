@@ -15,8 +15,8 @@ func (f framePointer) Unwind(s *Step) Outcome {
 	if !ok && s.Holes[f.arch.FP] != 0 {
 		return s.unknown(f.arch.FP)
 	}
-	sp, ok2 := s.Regs.Get(f.arch.SP)
-	if !ok || !ok2 || fp < sp || fp%uint64(f.arch.Word) != 0 {
+	sp, known := s.Regs.Get(f.arch.SP)
+	if !ok || known && fp < sp || fp%uint64(f.arch.Word) != 0 {
 		return NoInfo
 	}
 	s.Rule, s.Once = f.arch.FramePointer, true

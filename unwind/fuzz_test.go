@@ -32,14 +32,15 @@ func hostile(t *testing.T, m *synth) {
 		if !w.Start(&r, true, nil) {
 			t.Fatal("not started")
 		}
-		down, last := 0, w.Frame()
+		down, low, last := 0, w.Low(), w.Frame()
 		for n := 1; w.Next(); n++ {
 			f := w.Frame()
-			if f.SP < last.SP {
+			if w.Low() < low {
 				if down++; !f.PC.Exact || down > maxSwitches {
 					t.Fatalf("stack pointer fell from %v to %v", last, f)
 				}
 			}
+			low = w.Low()
 			if last = f; n > 1000 {
 				t.Fatal("limit passed")
 			}

@@ -36,7 +36,11 @@ func TestStops(t *testing.T) {
 		frames int
 		want   Stop
 	}{
-		{name: "zero", words: []uint64{1, in, 2, 0}, frames: 2, want: Stop{Reason: ZeroReturn, PC: in, By: ByEhFrame}},
+		{name: "zero", words: []uint64{1, in, 2, 0}, frames: 2, want: Stop{Reason: ZeroReturn, PC: in, At: 0x7018, By: ByEhFrame}},
+		{name: "bad return address", words: []uint64{1, in, 2, 0x200000002}, frames: 2, want: Stop{Reason: BadReturnAddress, PC: in, At: 0x7018, By: ByEhFrame},
+			change: func(_ *synth, _ *arch.Regs, o *Options) {
+				o.Code = func(pc arch.PC) bool { return pc.Addr >= synthBase && pc.Addr < synthBase+0x1000 }
+			}},
 		{name: "hole", words: []uint64{1, in, 2}, frames: 2, want: Stop{Reason: MemoryMissing, PC: in, At: 0x7018, By: ByEhFrame}},
 		{name: "unknown code", words: []uint64{1, out}, frames: 2, want: Stop{Reason: UnknownCode, PC: out, At: out}},
 		{name: "no rule", words: []uint64{1, alone}, frames: 2, want: Stop{Reason: NoRule, PC: alone, At: alone}},

@@ -32,6 +32,10 @@ type Options struct {
 	// does is missing or broken; the frame so found says ByFramePointer. Without
 	// it such a walk ends with NoRule, and the caller of the walk decides.
 	Guess bool
+	// Code reports whether a return address can lie in code. A walk that reads
+	// one that does not ends with BadReturnAddress: what lies there is no frame.
+	// It is asked by many walkers at a time; nil: every address is believed.
+	Code func(pc arch.PC) bool
 	// CalleeSaved are the registers that survive a call; 0: the System V ABI's.
 	CalleeSaved arch.RegSet
 	// MaxFrames bounds one walk; 0: 1,000,000.
@@ -46,6 +50,7 @@ type Unwinder struct {
 	saved  arch.RegSet
 	max    int
 	given  []Known // Options.Sources, and kinds that are asked first
+	code   func(arch.PC) bool
 	images []image // by address
 
 	executable func(arch.Addr) (exec, known bool)
@@ -73,6 +78,7 @@ func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder {
 	u := &Unwinder{arch: a, mem: mem, given: slices.Clip(opt.Sources),
 		saved:      cmp.Or(opt.CalleeSaved, a.CalleeSaved),
 		max:        cmp.Or(opt.MaxFrames, 1_000_000),
+		code:       opt.Code,
 		executable: opt.Executable, entries: opt.Entries}
 	if u.executable == nil {
 		u.executable = lowOnly

@@ -5,8 +5,8 @@ import "github.com/seamwalk/seam/arch"
 // A Frame is one physical frame.
 type Frame struct {
 	PC arch.PC
-	SP arch.Addr
-	By By // how the frame was found; 0 is the thread's own context
+	SP arch.Addr // 0: not known, as behind a saved frame pointer on ARM64
+	By By        // how the frame was found; 0 is the thread's own context
 }
 
 // A Hijack is a return address that somebody replaced on the stack to get
@@ -42,9 +42,11 @@ type Walker struct {
 	u        *Unwinder
 	step     Step
 	frame    Frame
+	low      arch.Addr // the frame's stack pointer is not below this
 	stop     Stop
 	hijacks  []Hijack
-	n        int // frames so far
+	hijacked bool // the last step's return address was a hijacked one
+	n        int  // frames so far
 	switches int
 	cache    [cacheSize]cached
 }
@@ -62,18 +64,26 @@ func (u *Unwinder) NewWalker() *Walker {
 // the next Start.
 func (w *Walker) Start(regs *arch.Regs, exact bool, hijacks []Hijack) bool {
 	w.n, w.switches, w.hijacks = 0, 0, hijacks
-	return w.Resume(regs, exact, ByContext)
+	if _, ok := regs.Get(w.u.arch.SP); !ok {
+		w.stop, w.frame = Stop{}, Frame{}
+		return w.end(NotStarted, 0, ByContext)
+	}
+	return w.Resume(regs, 0, exact, ByContext)
 }
 
 // Resume goes on, after the walk ended or in its midst, at a frame that was
-// found otherwise, by. The limits of the walk go on counting.
-func (w *Walker) Resume(regs *arch.Regs, exact bool, by By) bool {
+// found otherwise, by. The limits of the walk go on counting. Where regs lack the
+// stack pointer, low is the lowest that it can be.
+func (w *Walker) Resume(regs *arch.Regs, low arch.Addr, exact bool, by By) bool {
 	s, a := &w.step, w.u.arch
-	w.stop, w.frame = Stop{}, Frame{By: by}
+	w.stop, w.frame, w.hijacked = Stop{}, Frame{By: by}, false
 	pc, ok := regs.Get(a.PC)
-	sp, ok2 := regs.Get(a.SP)
-	if !ok || !ok2 {
+	if !ok {
 		return w.end(NotStarted, 0, ByContext)
+	}
+	sp, ok := regs.Get(a.SP)
+	if w.low = low; ok {
+		w.low = arch.Addr(sp)
 	}
 	if w.n >= w.u.max {
 		return w.end(FrameLimit, 0, ByContext)
@@ -86,8 +96,29 @@ func (w *Walker) Resume(regs *arch.Regs, exact bool, by By) bool {
 	return true
 }
 
+// Amend replaces the registers of the frame that the walk is at, its place in code
+// and on the stack included: somebody knows them better than the unwind
+// information that led there. regs must have the pc and the stack pointer.
+func (w *Walker) Amend(regs *arch.Regs, exact bool) {
+	s, a := &w.step, w.u.arch
+	pc, _ := regs.Get(a.PC)
+	sp, _ := regs.Get(a.SP)
+	s.Regs = *regs
+	s.Holes = [arch.MaxRegs]arch.Addr{}
+	s.PC = arch.PC{Addr: arch.Addr(pc), Exact: exact}
+	w.frame.PC, w.frame.SP, w.low = s.PC, arch.Addr(sp), arch.Addr(sp)
+}
+
 // Frame returns the frame the walk is at.
 func (w *Walker) Frame() Frame { return w.frame }
+
+// Low returns the lowest address that the frame's stack pointer can be; it is
+// the stack pointer itself where that is known.
+func (w *Walker) Low() arch.Addr { return w.low }
+
+// Hijacked reports whether the frame was found by a return address that stood
+// in the list of hijacks, and not on the stack.
+func (w *Walker) Hijacked() bool { return w.hijacked }
 
 // Regs returns the registers of that frame; they change with Next.
 func (w *Walker) Regs() *arch.Regs { return &w.step.Regs }
@@ -106,7 +137,7 @@ func (w *Walker) Next() bool {
 		return w.end(FrameLimit, 0, ByContext)
 	}
 	s := &w.step
-	c := &w.cache[uint64(s.PC.Addr)*0x9e3779b97f4a7c15>>(64-cacheBits)]
+	c := &w.cache[slot(s.PC.Addr)]
 	if c.out != NoInfo && c.pc == s.PC {
 		if c.out == Final {
 			return w.end(outermost(c.by), 0, c.by)
@@ -173,7 +204,7 @@ func (w *Walker) apply(r *arch.Rule, by By) bool {
 	if raAt == 0 && r.RA == arch.NoReg {
 		return w.end(BadInfo, s.PC.Addr, by)
 	}
-	if !w.commit(pc, sp, raAt, r.Signal, by) {
+	if !w.commit(pc, sp, raAt, r.Signal, !r.NoSP, by) {
 		return false
 	}
 	s.Regs.Keep(w.u.saved)
@@ -188,9 +219,20 @@ func (w *Walker) apply(r *arch.Rule, by By) bool {
 			s.Holes[sl.Reg] = arch.Addr(cfa + uint64(int64(sl.Off)))
 		}
 	}
-	s.Regs.Set(a.PC, uint64(w.frame.PC.Addr))
-	s.Regs.Set(a.SP, uint64(w.frame.SP))
+	w.settle()
 	return true
+}
+
+// settle sets the registers of the frame that commit has let in.
+func (w *Walker) settle() {
+	s, a := &w.step, w.u.arch
+	s.Regs.Set(a.PC, uint64(w.frame.PC.Addr))
+	if w.frame.SP == 0 {
+		s.Regs.Forget(a.SP)
+		s.Holes[a.SP] = 0
+		return
+	}
+	s.Regs.Set(a.SP, uint64(w.frame.SP))
 }
 
 // stepped moves to the caller whose registers are in Out.
@@ -201,12 +243,11 @@ func (w *Walker) stepped(by By) bool {
 	if !ok || !ok2 {
 		return w.end(BadInfo, s.PC.Addr, by)
 	}
-	if !w.commit(pc, sp, s.RAAt, s.Exact, by) {
+	if !w.commit(pc, sp, s.RAAt, s.Exact, true, by) {
 		return false
 	}
 	s.Regs = s.Out
-	s.Regs.Set(a.PC, uint64(w.frame.PC.Addr))
-	s.Regs.Set(a.SP, uint64(w.frame.SP))
+	w.settle()
 	return true
 }
 
@@ -226,10 +267,12 @@ func (w *Walker) hijackAt(slot arch.Addr) *Hijack {
 }
 
 // commit makes the frame with pc and sp the current one, if it can be the
-// caller of the one before. raAt is where pc was read, 0 for a register.
-func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact bool, by By) bool {
+// caller of the one before. raAt is where pc was read, 0 for a register; known
+// is false where sp is only the lowest that the stack pointer can be.
+func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact, known bool, by By) bool {
 	s, a := &w.step, w.u.arch
-	if h := w.hijackAt(raAt); h != nil && raAt != 0 {
+	h := w.hijackAt(raAt)
+	if w.hijacked = h != nil && raAt != 0; w.hijacked {
 		pc = uint64(h.Return)
 		if h.SP != 0 {
 			sp = uint64(h.SP)
@@ -245,25 +288,42 @@ func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact bool, by By) bool {
 	}
 	to := arch.PC{Addr: a.Strip(arch.Addr(pc)), Exact: exact}
 	if to.Addr == 0 && !exact { // exact: it was interrupted there, having called a null pointer
-		return w.end(ZeroReturn, 0, by)
+		return w.end(ZeroReturn, raAt, by)
+	}
+	if !exact && !w.code(to) {
+		return w.end(BadReturnAddress, raAt, by)
 	}
 	// The stack pointer rises from callee to caller. It may stay where it is
 	// only when leaving a leaf that never touched it, where a call leaves the
 	// return address in a register. Behind a signal frame it may be on another
 	// stack, which may lie lower.
 	switch at := arch.Addr(sp); {
-	case at > w.frame.SP:
-	case at == w.frame.SP && s.PC.Exact && raAt == 0 && to.Addr != s.PC.Addr:
-	case exact && w.switches < maxSwitches && at != w.frame.SP:
+	case at > w.low:
+	case at == w.low && w.frame.SP != 0 && s.PC.Exact && raAt == 0 && to.Addr != s.PC.Addr:
+	case exact && w.switches < maxSwitches && at != w.low:
 		w.switches++
 	default:
 		return w.end(NoProgress, at, by)
 	}
 	w.n++
 	s.PC = to
-	w.frame = Frame{PC: to, SP: arch.Addr(sp), By: by}
+	w.frame, w.low = Frame{PC: to, By: by}, arch.Addr(sp)
+	if known {
+		w.frame.SP = arch.Addr(sp)
+	}
 	return true
 }
+
+// code reports whether the return address pc can lie in code. That it was left
+// before says so, and is asked first: nearly every return address of a walk
+// has been met already.
+func (w *Walker) code(pc arch.PC) bool {
+	c := &w.cache[slot(pc.Addr)]
+	return c.out != NoInfo && c.pc == pc || w.u.code == nil || w.u.code(pc)
+}
+
+// slot is where in the cache the answer for pc lies.
+func slot(pc arch.Addr) uint64 { return uint64(pc) * 0x9e3779b97f4a7c15 >> (64 - cacheBits) }
 
 // Walk appends the frames of the stack that starts at regs, those of an
 // interrupted thread, to dst, leaf first. It knows of no hijacks: see Start.

@@ -80,6 +80,17 @@ type Frame struct {
 	Kind FrameKind
 }
 
+// SavesRegs reports whether a Frame of this class holds callee-saved registers
+// of the managed frame that it leads to.
+func (k FrameKind) SavesRegs() bool {
+	switch k {
+	case PrestubMethodFrame, StubDispatchFrame, CallCountingHelperFrame, ExternalMethodFrame, DynamicHelperFrame,
+		PInvokeCalliFrame, CLRToCOMMethodFrame, SoftwareExceptionFrame, FaultingExceptionFrame, ResumableFrame, RedirectedThreadFrame, HijackFrame:
+		return true
+	}
+	return false
+}
+
 // EndOfFrames is the Next of the last Frame, FRAME_TOP.
 const EndOfFrames = ^arch.Addr(0)
 
@@ -218,6 +229,13 @@ func (s *frameRestore) frame(f Frame) (exact bool) {
 		}
 	}
 	return false
+}
+
+// Place returns the pc and the stack pointer of registers that Restore has set.
+func (r *Runtime) Place(regs *arch.Regs) (pc, sp arch.Addr) {
+	p, _ := regs.Get(r.arch.PC)
+	s, _ := regs.Get(r.arch.SP)
+	return arch.Addr(p), arch.Addr(s)
 }
 
 // hijack reads the true return address of a function whose return the runtime

@@ -52,6 +52,24 @@ const (
 // something while it is set (src/coreclr/vm/threads.h).
 const threadHijacked = 0x80
 
+// Bits of Thread::m_State of a Thread object whose OS thread has ended: TS_Dead,
+// and TS_Detached of one that the runtime has not made. The object stays in the
+// list until the finalizer has seen it, with an id that the OS may have given to
+// another thread since (src/coreclr/vm/threads.h).
+const (
+	threadDead     = 0x800
+	threadDetached = 0x80000000
+)
+
+// Gone reports whether the OS thread of t has ended.
+func (t *Thread) Gone() bool { return t.State&(threadDead|threadDetached) != 0 }
+
+// OnStack reports whether a lies on the stack of t. known is false where the dump
+// does not tell where that is.
+func (t *Thread) OnStack(a arch.Addr) (on, known bool) {
+	return a >= t.StackLimit && a < t.StackBase, t.StackBase != 0
+}
+
 // maxThreads bounds the thread list; a process has at most a few ten thousand.
 const maxThreads = 1 << 20
 
