@@ -277,55 +277,6 @@ func TestUnknownRuntime(t *testing.T) {
 	})
 }
 
-// A thread whose return address the runtime has replaced, to get hold of it
-// when the method returns, and which has not returned yet. The dumps of
-// suspended processes have none: DoStackSnapshot undoes it.
-func TestPendingHijack(t *testing.T) {
-	v := newVictim(t, "net10-hello")
-	n := 0
-	for _, th := range v.threads {
-		if th.OSID == 0 {
-			continue
-		}
-		st := v.stack(uint32(th.OSID))
-		for k := 1; k < len(st.frames); k++ {
-			f := &st.frames[k]
-			if st.frames[k-1].Kind != Managed || f.Kind != Managed {
-				continue
-			}
-			n++
-			slot := uint64(f.SP) - 8
-			edit := func(mark uint64) *coreedit.Core {
-				c := editable(t, "net10-hello")
-				state, _ := c.Word(uint64(th.Addr) + threadState)
-				a := uint64(th.Addr)
-				trip := uint64(v.s.Runtimes[0].Image.Span().Lo) + 0x1000
-				if err := errors.Join(c.SetWord(slot, trip), c.SetWord(a+threadState, state|mark),
-					c.SetWord(a+hijackReturn, uint64(f.PC.Addr)), c.SetWord(a+hijackSlot, slot)); err != nil {
-					t.Fatal(err)
-				}
-				return c
-			}
-			openEdit(t, edit(0x80), func(s *Session) {
-				if same := v.compare(s, "hijacked"); same != len(v.stacks) {
-					t.Errorf("thread %d, frame %d hijacked: %d of %d stacks are the same", th.OSID, k, same, len(v.stacks))
-				}
-			})
-			// Without the mark the words are left over from another time.
-			openEdit(t, edit(0), func(s *Session) {
-				fs, _ := s.NewWalker().Walk(nil, threadOf(t, s, uint32(th.OSID)))
-				if len(fs) > k && placeOf(&fs[k]) == placeOf(f) {
-					t.Errorf("thread %d, frame %d: a hijack that is none is undone", th.OSID, k)
-				}
-			})
-			break
-		}
-	}
-	if n < 5 {
-		t.Errorf("only %d threads could be hijacked", n)
-	}
-}
-
 // A core that tells of no thread opens, and says so.
 func TestNoThreads(t *testing.T) {
 	c := editable(t, "net10-hello")

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/coreedit"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/unwind"
@@ -13,7 +12,7 @@ import (
 
 // fixtures are the trimmed dumps in testdata/dumps. They hold all that their
 // stacks need, so no file is looked for.
-var fixtures = []string{"net10-hello", "net10-busy-a", "net10-busy-b", "net10-scenarios", "net10-singlefile", "net10-r2r", "net10-crash-kernel"}
+var fixtures = []string{"net10-hello", "net10-busy-a", "net10-busy-b", "net10-scenarios", "net10-singlefile", "net10-r2r", "net10-crash-kernel", "net10-hello-arm64"}
 
 func fixturePath(name string) string {
 	return filepath.Join("..", "testdata", "dumps", name, "core.zst")
@@ -74,11 +73,6 @@ func walkAll(s *Session) []stack {
 		out[i].frames, out[i].stop = w.Walk(nil, &s.Process.Threads[i])
 	}
 	return out
-}
-
-// A place is where a frame is.
-type place struct {
-	pc, sp arch.Addr
 }
 
 func placeOf(f *Frame) place { return place{f.PC.Addr, f.SP} }

@@ -101,17 +101,18 @@ func (s *Session) match(rt *clr.Runtime, ts []clr.Thread) {
 		t := &ts[i]
 		tid := uint32(t.OSID)
 		d := known[tid]
-		if t.OSID == 0 || d == nil || t.Gone() {
+		if t.OSID == 0 || d == nil || t.Detached() || t.Dead() && !stands(d, t) {
 			continue
 		}
-		if m := s.threads[tid]; m.thread == nil || !stands(d, m.thread) && stands(d, t) {
+		m := s.threads[tid].thread
+		if m == nil || m.Dead() && !t.Dead() || !stands(d, m) && stands(d, t) && !t.Dead() {
 			s.threads[tid] = managedThread{t, rt}
 		}
 	}
 	var bySP []*loader.Thread // sorted once it is needed
 	for i := range ts {
 		t := &ts[i]
-		if t.OSID == 0 || t.Gone() || known[uint32(t.OSID)] != nil {
+		if t.OSID == 0 || t.Detached() || t.Dead() || known[uint32(t.OSID)] != nil {
 			continue
 		}
 		if bySP == nil {

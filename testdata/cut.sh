@@ -26,4 +26,5 @@ net10-scenarios net10-scenarios-x64/normal.zst
 net10-singlefile net10-singlefile-x64/normal.zst
 net10-r2r net10-r2r-x64/normal.zst
 net10-crash-kernel net10-crash-native-kernel-x64/kernel.zst
+net10-hello-arm64 net10-hello-arm64/dump.zst
 LIST

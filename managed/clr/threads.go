@@ -52,17 +52,21 @@ const (
 // something while it is set (src/coreclr/vm/threads.h).
 const threadHijacked = 0x80
 
-// Bits of Thread::m_State of a Thread object whose OS thread has ended: TS_Dead,
-// and TS_Detached of one that the runtime has not made. The object stays in the
-// list until the finalizer has seen it, with an id that the OS may have given to
-// another thread since (src/coreclr/vm/threads.h).
+// Bits of Thread::m_State (src/coreclr/vm/threads.h): TS_Dead of a thread that
+// ends, TS_Detached of one whose OS thread has left the runtime for good. The
+// object stays in the list until the finalizer has seen it, with an id that the
+// OS may have given to another thread since.
 const (
 	threadDead     = 0x800
 	threadDetached = 0x80000000
 )
 
-// Gone reports whether the OS thread of t has ended.
-func (t *Thread) Gone() bool { return t.State&(threadDead|threadDetached) != 0 }
+// Dead reports whether the runtime counts t as ended. Its OS thread may still
+// be on its way out.
+func (t *Thread) Dead() bool { return t.State&threadDead != 0 }
+
+// Detached reports whether t has no OS thread any more.
+func (t *Thread) Detached() bool { return t.State&threadDetached != 0 }
 
 // OnStack reports whether a lies on the stack of t. known is false where the dump
 // does not tell where that is.
