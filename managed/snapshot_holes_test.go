@@ -1,7 +1,6 @@
 package managed
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,15 +11,12 @@ import (
 	"github.com/seamwalk/seam/loader"
 )
 
-// everyHole lets TestReplayHoles take its time.
-var everyHole = flag.Bool("everyhole", false, "take every page that a replay reads apart, not some of them, and replay all threads")
-
 // TestReplayHoles takes out of the shipped dumps each page that the replay of
 // all threads reads, and where that changes an answer each half of the page,
 // down to single words. Whatever is missing: a call answers as it does over the
 // whole dump, or it says which byte it lacks, after callbacks that are the
-// first of the whole dump's; a seed is the whole dump's, or there is none. By
-// itself it looks at some threads, every one with an exception among them, and
+// first of the whole dump's; a seed is the whole dump's, or there is none. Without -holes
+// it looks at some threads, every one with an exception among them, and
 // takes some of the pages apart.
 func TestReplayHoles(t *testing.T) {
 	for _, name := range fixtures {
@@ -37,20 +33,24 @@ func TestReplayHoles(t *testing.T) {
 	}
 }
 
+// piece is how far from a missing word the address may be that names it: unwind
+// codes are missing as a whole.
+const piece = 64
+
 type replayHoles struct {
 	t     *testing.T
 	core  *coreedit.Core
 	file  *os.File
 	seeds map[uint32][]byte // CONTEXTs by thread, of the whole dump
 	some  map[uint32]bool   // the threads that are replayed
-	want  []answer
+	want  []replayed
 	pages []arch.Addr
 
 	tries, changes, words int
 }
 
-// An answer is what a call or a search for a seed gave.
-type answer struct {
+// A replayed is what a call or a search for a seed gave.
+type replayed struct {
 	what   string
 	calls  []answeredCall
 	hr     HRESULT
@@ -100,16 +100,16 @@ func newReplayHoles(t *testing.T, core *coreedit.Core) *replayHoles {
 
 // answers replays every thread's walk, without and with a seed, and searches
 // its seed.
-func (h *replayHoles) answers(n *Snapshotter) (out []answer) {
+func (h *replayHoles) answers(n *Snapshotter) (out []replayed) {
 	for i := range n.s.Process.Threads {
 		t := &n.s.Process.Threads[i]
 		if !h.some[t.ID] {
 			continue
 		}
 		f := n.FindSeed(t)
-		out = append(out, answer{what: fmt.Sprintf("seed of %d", t.ID), search: &f})
+		out = append(out, replayed{what: fmt.Sprintf("seed of %d", t.ID), search: &f})
 		for _, seed := range [][]byte{nil, h.seeds[t.ID]} {
-			a := answer{what: fmt.Sprintf("walk of %d, seed %v", t.ID, seed != nil)}
+			a := replayed{what: fmt.Sprintf("walk of %d, seed %v", t.ID, seed != nil)}
 			a.hr = n.Do(Request{TID: t.ID, Flags: COR_PRF_SNAPSHOT_REGISTER_CONTEXT, Context: seed}, func(c Call) HRESULT {
 				k := answeredCall{fn: c.Function, ip: c.IP}
 				b, _ := c.Context()
@@ -160,7 +160,7 @@ func (h *replayHoles) try(a arch.Addr, n uint64) {
 // check compares the answers with those of the whole dump, and reports whether
 // one is another.
 func (h *replayHoles) check(n *Snapshotter, hole arch.Span) (changed bool) {
-	wrong := func(want *answer, format string, args ...any) {
+	wrong := func(want *replayed, format string, args ...any) {
 		h.t.Errorf("without %v: %s: %s", hole, want.what, fmt.Sprintf(format, args...))
 	}
 	for i, got := range h.answers(n) {
