@@ -41,8 +41,6 @@ type rescue struct {
 	low   arch.Addr // the stack pointer is not below this
 	exact bool
 	by    unwind.By
-	// newer: a newer explicit Frame leads somewhere too, which is not known.
-	newer bool
 }
 
 // rescue goes on where the walk could not: at the frame that the saved frame
@@ -83,7 +81,6 @@ func (w *Walker) byFrames() (to rescue, ok bool) {
 			return to, false
 		}
 		if to.exact, ok = w.rt.Restore(f, &to.regs); !ok {
-			to.newer = to.newer || f.Kind == clr.InlinedCallFrame || f.Kind.SavesRegs()
 			continue
 		}
 		sp, _ := to.regs.Get(a.SP)
@@ -101,7 +98,6 @@ func (w *Walker) byFrames() (to rescue, ok bool) {
 		if pc, _ := to.regs.Get(a.PC); ok && (to.exact || w.s.code(arch.PC{Addr: arch.Addr(pc)})) {
 			return to, true
 		}
-		to.newer = true
 	}
 }
 

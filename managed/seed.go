@@ -44,11 +44,9 @@ func (s *SeedSearch) SameAsDocumented() bool {
 
 // FindSeed walks t natively from its own context up to the first pc that counts
 // as managed. t is a thread of the dump; the runtime is n's. A frame that cannot
-// be left natively ends the search: a managed frame may be its caller. But a
-// thread in preemptive mode has left managed code through a Frame, to which the
-// newest one that leads there belongs; that its pc and stack pointer are those of
-// the call shows by the return address. It guards itself (see
-// [loader.Process.Guard]).
+// be left natively ends the search: a managed frame may be its caller. The newest
+// explicit Frame does not tell, not even in preemptive mode: helpers of the JIT
+// wait for a collection without one.
 func (n *Snapshotter) FindSeed(t *loader.Thread) (s SeedSearch) {
 	if err := n.s.Process.GuardRetry(func() { s = n.findSeed(t) }); err != nil {
 		n.lost(err)
@@ -114,19 +112,9 @@ func (n *Snapshotter) findSeed(t *loader.Thread) SeedSearch {
 		case unwind.InfoMissing, unwind.MemoryMissing, unwind.RegisterUnknown:
 			s.DocumentedKnown = s.DocumentedKnown && !documented
 		}
-		documented = false
-		if stop.Reason.Complete() || s.Seed != nil || m == nil || m.Cooperative || !n.newest(w) {
-			s.Stop = stop
-			return s
-		}
+		s.Stop = stop
+		return s
 	}
-}
-
-// newest goes on at the frame that the newest Frame leads to, if it is sure that
-// it calls there.
-func (n *Snapshotter) newest(w *Walker) bool {
-	to, ok := w.byFrames()
-	return ok && !to.newer && n.called(&to.regs) && w.native.Resume(&to.regs, to.low, to.exact, to.by)
 }
 
 // documentedStep reports whether a profiler's unwinder leaves the frame that w
