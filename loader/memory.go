@@ -18,13 +18,13 @@ import (
 type Memory struct {
 	segs []segment
 	held *held // the files; nil only for a Memory without segments
+	// state is not 0 if Word's short way does not do: the bits of held.state, and
+	// tracked.
+	state atomic.Uint32
 	// hint has, by page of the address, one more than the segment that was found
 	// last; 0: none. Stack words come by the dozen from one page, which makes
 	// most look-ups one comparison.
 	hint [hints]atomic.Uint32
-	// state is not 0 if this short way does not do: the bits of held.state, and
-	// tracked.
-	state atomic.Uint32
 
 	mapped []mapping // what the dump says was mapped, sorted; may be all it says
 	sparse bool      // the dump lists only what it holds: nothing is known of the rest
