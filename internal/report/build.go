@@ -357,6 +357,9 @@ func (b *Builder) because(s unwind.Stop) string {
 	if s.At != 0 {
 		text += fmt.Sprintf(", at %v", s.At)
 	}
+	if v, ok := b.s.Process.Memory.Word(s.At); ok && s.Reason == unwind.BadReturnAddress {
+		text += fmt.Sprintf(", where %#x stands", v)
+	}
 	if img := b.blame(s); img != nil {
 		text += " in " + cmp.Or(img.ID.Name, "an assembly without a name in "+cmp.Or(baseName(img.Path), "the dump"))
 		if id := imageID(img); id != "" {
