@@ -145,9 +145,17 @@ func (c *Core) Replace(was, by []byte) (n int) {
 	}
 }
 
-// Hole takes the n bytes at a out of memory.
+// lists reports whether the core tells of mappings whose bytes it does not hold,
+// as kernels do: what it does not tell of was not mapped, then.
+func (c *Core) lists() bool {
+	return slices.ContainsFunc(c.progs, func(p prog) bool { return p.typ == uint32(elf.PT_LOAD) && p.memsz > p.filesz })
+}
+
+// Hole takes the n bytes at a out of memory. A core that tells of all mappings
+// goes on to tell that they were mapped.
 func (c *Core) Hole(a, n uint64) {
 	var out []prog
+	lists := c.lists()
 	for _, p := range c.progs {
 		lo, hi := max(a, p.vaddr), min(a+n, p.vaddr+p.filesz)
 		if p.typ != uint32(elf.PT_LOAD) || lo >= hi {
@@ -158,7 +166,12 @@ func (c *Core) Hole(a, n uint64) {
 		before.filesz, before.memsz = lo-p.vaddr, lo-p.vaddr
 		after.off, after.vaddr = p.off+hi-p.vaddr, hi
 		after.filesz, after.memsz = p.filesz-(hi-p.vaddr), p.memsz-(hi-p.vaddr)
-		for _, q := range []prog{before, after} {
+		hole := p
+		hole.vaddr, hole.filesz, hole.memsz = lo, 0, hi-lo
+		if !lists {
+			hole.memsz = 0
+		}
+		for _, q := range []prog{before, hole, after} {
 			if q.memsz > 0 {
 				out = append(out, q)
 			}
