@@ -8,17 +8,6 @@ import (
 	"github.com/seamwalk/seam/loader"
 )
 
-// openImages opens a recorded dump with the image files that it names.
-func openImages(t testing.TB, path string) *Session {
-	t.Helper()
-	p, err := loader.Open(path, &loader.Options{Find: loader.DirFinder(corpus.Images(t))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close() })
-	return Open(p, nil)
-}
-
 // A verdict counts how a fallback did beside the known answer.
 type verdict struct{ tried, right, refused, wrong int }
 
