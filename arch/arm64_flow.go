@@ -14,7 +14,7 @@ func arm64FlowStep(mem Memory, at Addr) (s flowStep) {
 	case w&0xfffffc1f == 0xd65f0000, w&0xfffffbff == 0xd65f0bff: // ret, retaa, retab
 		s.kind, s.tail = flowEnd, true
 	case w>>26 == 5: // b
-		s.kind, s.to = flowJump, at+Addr(int64(int32(w<<6)>>6)*4)
+		s.kind, s.to = flowJump, at+arm64Jump(w)
 	case conditional:
 		s.kind, s.to = flowBranch, at+Addr(by)
 	case arm64IsCall(w):

@@ -30,7 +30,7 @@ func arm64CallTo(mem Memory, r *Regs, ret, to Addr) bool {
 		return false
 	}
 	if w>>26 == 0x25 {
-		return ret-4+Addr(int64(int32(w<<6)>>6)*4) == to
+		return ret-4+arm64Jump(w) == to
 	}
 	reg := Reg(w >> 5 & 31)
 	v, ok := r.Get(reg)
@@ -51,6 +51,12 @@ func arm64Straight(mem Memory, from, to Addr) (calls int, ok bool) {
 	}
 	return calls, from == to
 }
+
+// arm64Jump returns by how much b and bl jump.
+func arm64Jump(w uint32) Addr { return Addr(int64(int32(w<<6)>>6) * 4) }
+
+// arm64Immediate returns the immediate of adr, in bytes, or of adrp, in pages.
+func arm64Immediate(w uint32) int64 { return int64(int32(w<<8)>>13)<<2 | int64(w>>29&3) }
 
 // arm64Branch tells conditional branches (b.cond, cbz, tbz and their kin), and
 // by how much they jump.
@@ -82,7 +88,7 @@ func arm64Labels(mem Memory, pc Addr, most int) (yes, known bool) {
 	b := mem.View(pc-Addr(most), most)
 	for i := 0; i+4 <= len(b); i += 4 {
 		w := binary.LittleEndian.Uint32(b[i:])
-		if by := int64(int32(w<<8)>>13)<<2 | int64(w>>29&3); w&0x9f000000 == 0x10000000 && by == int64(most-i) {
+		if w&0x9f000000 == 0x10000000 && arm64Immediate(w) == int64(most-i) {
 			return true, true
 		}
 	}

@@ -70,7 +70,7 @@ func (p *arm64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
 			return p.leave(false, p.reg[arm64LR], r)
 		case w>>26 == 5: // b
 			*steps--
-			to := pc + Addr(int64(int32(w<<6)>>6)*4)
+			to := pc + arm64Jump(w)
 			if there := *p; there.follow(mem, to, steps, r) {
 				return true
 			}

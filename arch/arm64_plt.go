@@ -35,9 +35,8 @@ func arm64PLT(code []byte, at LinkAddr) (list []PLTEntry) {
 		if end == 0 {
 			continue
 		}
-		page := int64(int32(adrp<<8)>>13)<<2 | int64(adrp>>29&3) // 21 bits
 		e := PLTEntry{At: at + LinkAddr(i), Index: -1,
-			Slot: (at+LinkAddr(i))&^0xfff + LinkAddr(page<<12) + LinkAddr(ldr>>10&0xfff)*8}
+			Slot: (at+LinkAddr(i))&^0xfff + LinkAddr(arm64Immediate(adrp)<<12) + LinkAddr(ldr>>10&0xfff)*8}
 		if word(i-4) == btiC {
 			e.At -= 4
 		}

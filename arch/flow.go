@@ -35,8 +35,8 @@ const (
 )
 
 // leaveBody follows the code from the return address pc to where it takes its
-// frame down, and fills r with how that gets to the caller. Three facts make r
-// right from pc on, in any code of CoreCLR's JIT, a body or a funclet:
+// frame down, and fills r with how that gets to the caller; where it reports
+// false, r means nothing. Three facts make r right from pc on, in any code of CoreCLR's JIT, a body or a funclet:
 //
 //   - between prologue and epilogue the stack pointer stays where it is but for
 //     stackalloc, whose functions take the frame down from the frame pointer:
@@ -55,7 +55,6 @@ func (f *flow) leaveBody(mem Memory, pc Addr, r *Rule) bool {
 		ways  [flowWays]way
 		seen  [flowSeen]Addr
 		nseen int
-		rule  Rule
 	)
 	met := func(a Addr) bool {
 		for _, s := range seen[:nseen] {
@@ -83,8 +82,7 @@ func (f *flow) leaveBody(mem Memory, pc Addr, r *Rule) bool {
 				if tails--; tails < 0 {
 					return false
 				}
-				if f.leave(mem, w.at, &rule) && !w.lost.Has(rule.Base) {
-					*r = rule
+				if f.leave(mem, w.at, r) && !w.lost.Has(r.Base) {
 					return true
 				}
 			}
