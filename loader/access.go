@@ -92,18 +92,20 @@ func (m *Memory) executable(a arch.Addr) (exec, known bool) {
 // wrong, in bytes: it adds what the runtime names, objects of a few pages at most.
 const blur = 1 << 16
 
-// blurred reports whether the flags of mapping i may not hold at a: whether one
-// of other permissions lies near, and no image there.
+// blurred reports whether the flags of mapping i may not hold at a: whether a
+// mapping of other permissions lies near, outside of images. So near there are no
+// more mappings than pages; those of a forged dump may be smaller.
 func (m *Memory) blurred(i int, a arch.Addr) bool {
+	const most = blur / pageSize
 	differs := func(k int) bool {
 		return (m.mapped[k].flags^m.mapped[i].flags)&uint32(elf.PF_X) != 0 && m.fileAt(m.mapped[k].Lo) == nil
 	}
-	for k := i - 1; k >= 0 && a-m.mapped[k].Hi < blur; k-- {
+	for k := i - 1; k >= max(0, i-most) && a-m.mapped[k].Hi < blur; k-- {
 		if differs(k) {
 			return true
 		}
 	}
-	for k := i + 1; k < len(m.mapped) && m.mapped[k].Lo-a < blur; k++ {
+	for k := i + 1; k <= min(i+most, len(m.mapped)-1) && m.mapped[k].Lo-a < blur; k++ {
 		if differs(k) {
 			return true
 		}

@@ -1,8 +1,6 @@
 package clr
 
 import (
-	"slices"
-
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 )
@@ -74,6 +72,10 @@ func byDacTable(p *loader.Process, img *loader.Image) *Runtime {
 // give. Not all are, because a Thread object keeps the id of a thread that has
 // ended until it is finalized, and a dump may lack a thread.
 func (r *Runtime) knows() bool {
+	dumped := make(map[uint64]bool, len(r.proc.Threads))
+	for i := range r.proc.Threads {
+		dumped[uint64(r.proc.Threads[i].ID)] = true
+	}
 	ts, _ := r.Threads()
 	with, there := 0, 0
 	for i := range ts {
@@ -82,7 +84,7 @@ func (r *Runtime) knows() bool {
 			continue
 		}
 		with++
-		if slices.ContainsFunc(r.proc.Threads, func(t loader.Thread) bool { return uint64(t.ID) == tid }) {
+		if dumped[tid] {
 			there++
 		}
 	}

@@ -3,6 +3,7 @@ package clr
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
@@ -70,6 +71,9 @@ type orphanIndex struct {
 	told    []precode // in sections of FixupPrecodes
 	guessed []precode // elsewhere near the code
 	methods []precode // in sections of FixupPrecodes, by MethodDesc, whatever they lead to
+
+	mu    sync.Mutex
+	named map[arch.Addr]arch.Addr // answers of orphanMethod, as very many precodes may claim one start
 }
 
 // A precode is listed by the code that it leads to, or by its MethodDesc.
@@ -85,6 +89,7 @@ func (r *Runtime) orphanIndex() *orphanIndex {
 	x := &r.orphans
 	x.once.Do(func() {
 		x.told, x.guessed, x.methods = nil, nil, nil // of an attempt that was broken off
+		x.named = map[arch.Addr]arch.Addr{}
 		var ok bool
 		if x.layout, ok = r.precodes(); ok {
 			x.fill(r)
@@ -97,6 +102,18 @@ func (r *Runtime) orphanIndex() *orphanIndex {
 // start, 0 if no precode leads there, or those of several methods do.
 func (r *Runtime) orphanMethod(start arch.Addr) arch.Addr {
 	x := r.orphanIndex()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	md, ok := x.named[start]
+	if !ok {
+		md = r.searchPrecodes(x, start)
+		x.named[start] = md
+	}
+	return md
+}
+
+// searchPrecodes is orphanMethod without a memory.
+func (r *Runtime) searchPrecodes(x *orphanIndex, start arch.Addr) arch.Addr {
 	if md, found := r.precodeMethod(x.told, start, r.ownsCode); found {
 		return md
 	}
