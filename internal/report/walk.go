@@ -82,7 +82,13 @@ func (b *Builder) Walk(threads []*loader.Thread, n int, emit func(*Thread) error
 func (d *describer) walk(w *managed.Walker, t *loader.Thread) *Thread {
 	out, room := d.b.Thread(t), d.spare
 	d.spare = nil
+	broken := false
 	err := d.b.s.Process.GuardRetry(func() {
+		if broken { // what both remember may be of bytes that were lost
+			*w = *d.b.s.NewWalker()
+			clear(d.places)
+		}
+		broken = true
 		d.again(&out, room)
 		for ok := w.Start(t); ok; ok = w.Next() {
 			d.add(&out, d.frame(w.Frame()))
