@@ -30,7 +30,7 @@ type Memory struct {
 	sparse bool      // the dump lists only what it holds: nothing is known of the rest
 	files  []fileMap // parts of images that were mapped from files, sorted, not overlapping
 	track  *pageSet  // nil unless reads are to be remembered
-	bare   *Memory   // then the same memory, of which none are
+	bare   *Memory   // where track is not nil: the same memory, whose reads are not remembered
 
 	access  bool        // the flags in mapped say what may be executed
 	trimmed bool        // flags of 0 of bytes that are there mean that it is not known

@@ -134,13 +134,3 @@ func (h *peHeader) fileOff(rva uint32) (off, n uint32, ok bool) {
 	}
 	return 0, 0, false
 }
-
-// section returns the section that holds rva, or nil.
-func (h *peHeader) section(rva uint32) *peSection {
-	for i := range h.sections {
-		if s := &h.sections[i]; rva >= s.va && rva-s.va < max(s.vsize, s.rawSize) {
-			return s
-		}
-	}
-	return nil
-}

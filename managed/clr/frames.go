@@ -73,22 +73,21 @@ func (k FrameKind) transition() bool {
 	return false
 }
 
+// SavesRegs reports whether a Frame of this class holds callee-saved registers
+// of the managed frame that it leads to.
+func (k FrameKind) SavesRegs() bool {
+	switch k {
+	case SoftwareExceptionFrame, FaultingExceptionFrame, ResumableFrame, RedirectedThreadFrame, HijackFrame:
+		return true
+	}
+	return k.transition()
+}
+
 // A Frame is one explicit Frame of a thread's chain.
 type Frame struct {
 	Addr arch.Addr
 	Next arch.Addr
 	Kind FrameKind
-}
-
-// SavesRegs reports whether a Frame of this class holds callee-saved registers
-// of the managed frame that it leads to.
-func (k FrameKind) SavesRegs() bool {
-	switch k {
-	case PrestubMethodFrame, StubDispatchFrame, CallCountingHelperFrame, ExternalMethodFrame, DynamicHelperFrame,
-		PInvokeCalliFrame, CLRToCOMMethodFrame, SoftwareExceptionFrame, FaultingExceptionFrame, ResumableFrame, RedirectedThreadFrame, HijackFrame:
-		return true
-	}
-	return false
 }
 
 // EndOfFrames is the Next of the last Frame, FRAME_TOP.
