@@ -11,6 +11,10 @@ import (
 // are not known. Where BOLT adds a segment it begins at a multiple of 2 MiB.
 const maxFar = 1 << 26
 
+// maxFarTries bounds how often the program headers of one file are looked for,
+// which may cost a search of folders. A file is loaded once, or a few times.
+const maxFarTries = 64
+
 // farHeaders makes an image of the mappings from i on, whose ELF header the dump
 // has, and whose program headers do not follow it. BOLT puts them at the end of
 // the file, into a segment of their own, because there is no room for more in
@@ -21,9 +25,10 @@ const maxFar = 1 << 26
 func (b *grouper) farHeaders(i int) (m *Image, n int) {
 	g, f := b.g, b.maps[i]
 	h := g.elfHead(f.Lo)
-	if h == nil || f.off != 0 || h.typ != elf.ET_EXEC && h.typ != elf.ET_DYN {
+	if h == nil || b.farTries >= maxFarTries || f.off != 0 || h.typ != elf.ET_EXEC && h.typ != elf.ET_DYN {
 		return nil, 1
 	}
+	b.farTries++
 	for _, o := range b.maps[i:] {
 		if d := h.phoff - o.off; h.phoff >= o.off && d < uint64(o.Hi-o.Lo) {
 			if progs := g.progsAt(o.Lo+arch.Addr(d), h.phnum); progs != nil {

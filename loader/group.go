@@ -23,6 +23,8 @@ type grouper struct {
 	// asked is set.
 	last  int
 	asked bool
+
+	farTries int // how often farHeaders has looked for program headers
 }
 
 func (b *grouper) group() {

@@ -34,6 +34,15 @@ func (c *chain) pop() (f clr.Frame, ok bool) {
 	return f, true
 }
 
+// maxSearch bounds what the searches of one walk look at together, in words;
+// frameWords is what an explicit Frame counts for. Each search has a bound of its
+// own, but a forged stack can ask for one at each of a million frames. A rescue of
+// a real stack looks at some ten words a frame.
+const (
+	maxSearch  = 1 << 26
+	frameWords = 64
+)
+
 // A rescue is a frame that a walk can go on from where it cannot leave the one
 // that it is at.
 type rescue struct {
@@ -77,7 +86,7 @@ func (w *Walker) byFrames() (to rescue, ok bool) {
 	to.by = unwind.ByExplicitFrame
 	for c := w.chain; ; {
 		f, ok := c.pop()
-		if !ok {
+		if w.left -= frameWords; !ok || w.left < 0 {
 			return to, false
 		}
 		if to.exact, ok = w.rt.Restore(f, &to.regs); !ok {
@@ -133,9 +142,10 @@ func (w *Walker) called(to *rescue, low arch.Addr) bool {
 		below, have := mem.Word(noted - word)
 		near := have && w.near(arch.Addr(below), pc)
 		for at, n := noted, 0; have && n < maxSettle && at >= low; at, n = at-word, n+1 {
+			w.left--
 			v, ok := mem.Word(at - word)
 			if !ok {
-				break // it may have been this one
+				break // this word may have been the return address
 			}
 			if arch.Addr(v) != pc {
 				continue
@@ -249,6 +259,9 @@ func (w *Walker) stays(pc arch.Addr) bool {
 // address.
 func (w *Walker) record(fp uint64) (to rescue, ok bool) {
 	a, mem := w.s.Process.Arch, w.s.Process.Memory
+	if w.left < 0 {
+		return to, false
+	}
 	rule := &a.FramePointer
 	cfa := arch.Addr(fp + uint64(rule.Offset))
 	to.low, to.by = cfa, unwind.ByFramePointer
@@ -316,6 +329,7 @@ func (w *Walker) interrupted(cfa arch.Addr, to *rescue) bool {
 		}
 	}
 	for at := cfa; at > cfa-maxSignalFrame && at > w.native.Low(); at -= arch.Addr(a.Word) {
+		w.left--
 		if v, ok := mem.Word(at + offFP); !ok || v != fp {
 			continue
 		}

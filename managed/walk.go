@@ -42,6 +42,7 @@ type Walker struct {
 	chain   chain     // of which a rescue has passed some
 	saved   savedRegs // what Frames have of the managed frames ahead
 	regs    arch.Regs // room for those that a Frame holds
+	left    int       // words that searches of this walk may still look at; see maxSearch
 	now     Frame     // that the walk is at
 	gap     bool      // now is a gap, and the native walker is behind it
 	n       int       // frames so far, without gaps
@@ -143,7 +144,7 @@ func (w *Walker) faulted() {
 	a := w.s.Process.Arch
 	for c := w.chain; ; {
 		fr, ok := c.pop()
-		if !ok {
+		if w.left -= frameWords; !ok || w.left < 0 {
 			return
 		}
 		if exact, ok := w.rt.Restore(fr, &w.regs); !exact || !ok {
@@ -258,6 +259,9 @@ func (w *Walker) callers(top arch.Addr) bool {
 		if !ok {
 			break
 		}
+		if w.left--; w.left < 0 {
+			return true // the end of the stack is not believed unseen
+		}
 		ret := a.Strip(arch.Addr(v))
 		if ret != 0 && a.AfterCall(mem, ret) && w.s.codeAt(ret-1) {
 			return true
@@ -306,7 +310,7 @@ func (w *Walker) arrive() bool {
 func (w *Walker) begin(t *loader.Thread) {
 	w.thread, w.rt = w.s.Thread(t.ID)
 	w.tls = t.TLS
-	w.hijacks = w.hijacks[:0]
+	w.hijacks, w.left = w.hijacks[:0], maxSearch
 	w.chain, w.saved, w.oldest = chain{}, savedRegs{}, 0
 	if w.thread == nil {
 		return
