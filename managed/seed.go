@@ -48,7 +48,7 @@ func (s *SeedSearch) SameAsDocumented() bool {
 // explicit Frame does not tell, not even in preemptive mode: helpers of the JIT
 // wait for a collection without one.
 func (n *Snapshotter) FindSeed(t *loader.Thread) (s SeedSearch) {
-	if err := n.s.Process.GuardRetry(func() { s = n.findSeed(t) }); err != nil {
+	if err := n.guardRetry(func() { s = n.findSeed(t) }); err != nil {
 		n.lost(err)
 		return SeedSearch{Stop: unwind.Stop{Reason: unwind.FileLost}}
 	}

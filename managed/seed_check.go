@@ -25,7 +25,7 @@ type Verdict struct {
 // that FindSeed found. S_OK does not prove a seed right: the runtime checks its
 // pc only.
 func (n *Snapshotter) CheckSeed(t *loader.Thread, found *SeedSearch, mode Mode, ctx []byte) (v Verdict, err error) {
-	if lost := n.s.Process.GuardRetry(func() { v, err = n.checkSeed(t, found, mode, ctx) }); lost != nil {
+	if lost := n.guardRetry(func() { v, err = n.checkSeed(t, found, mode, ctx) }); lost != nil {
 		n.lost(lost)
 		return v, lost
 	}

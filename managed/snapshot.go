@@ -226,10 +226,32 @@ func (n *Snapshotter) Do(req Request, callback Callback) (hr HRESULT) {
 	return hr
 }
 
+// guardRetry is Process.GuardRetry for an f that uses what n remembers.
+func (n *Snapshotter) guardRetry(f func()) error {
+	again := false
+	return n.s.Process.GuardRetry(func() {
+		if again {
+			n.forget()
+		}
+		again = true
+		f()
+	})
+}
+
+// forget drops what n remembers of memory: an entry may not be whole, or be of
+// bytes that were lost.
+func (n *Snapshotter) forget() {
+	n.cache = [snapshotCache]snapshotCode{}
+	clear(n.eh)
+	if n.walker != nil {
+		*n.walker = *n.s.NewWalker()
+	}
+}
+
 // lost ends a call that the loss of a file has broken off.
 func (n *Snapshotter) lost(err error) HRESULT {
-	n.gen++                                 // a callback may have been broken off
-	n.cache = [snapshotCache]snapshotCode{} // it may have an entry that is not whole
+	n.gen++ // a callback may have been broken off
+	n.forget()
 	n.why = Why{Text: err.Error(), Missing: true}
 	return E_FAIL
 }

@@ -19,7 +19,7 @@ type ViewFrame struct {
 // search finds, if the thread needs one, and native runs walked from their
 // callbacks' contexts.
 func (n *Snapshotter) View(t *loader.Thread) (view []ViewFrame, hr HRESULT) {
-	if err := n.s.Process.GuardRetry(func() { view, hr = n.view(t) }); err != nil {
+	if err := n.guardRetry(func() { view, hr = n.view(t) }); err != nil {
 		return view, n.lost(err)
 	}
 	return view, hr
