@@ -30,9 +30,10 @@ type amd64PrologueState struct {
 //
 // A function with handlers always keeps rbp as its frame pointer
 // (src/coreclr/jit, setFramePointerRequiredEH), and its funclets run with the
-// same rbp and a lower rsp. So where rbp is none, pc is in the body; where it is
-// one, the distance between the two tells: behind a stackalloc, which it does
-// not fit either, there is no answer.
+// same rbp and a lower rsp. So where the prologue sets up no frame pointer, pc is
+// in the body. Where it does, the distance between rsp and rbp tells the body from
+// a funclet; behind a stackalloc the distance is another as well, and there is no
+// answer.
 func amd64FromPrologue(mem Memory, start, pc Addr, regs *Regs, r *Rule) (once, ok bool) {
 	s := amd64PrologueState{depth: 8}
 	s.rule.RA = NoReg

@@ -9,12 +9,8 @@ import (
 	"github.com/seamwalk/seam/arch"
 )
 
-// unmappable is below what Linux and Windows let a program map by default
-// (vm.mmap_min_addr; 64 KiB on both).
-const unmappable = 1 << 16
-
-// siMapErr is SEGV_MAPERR, the si_code of a SIGSEGV at an address that nothing
-// is mapped at (include/uapi/asm-generic/siginfo.h).
+// SIGSEGV, and its si_code SEGV_MAPERR: nothing is mapped at the address
+// (include/uapi/asm-generic/siginfo.h).
 const (
 	sigSegv  = 11
 	siMapErr = 1
@@ -80,7 +76,7 @@ func (m *Memory) executable(a arch.Addr) (exec, known bool) {
 		return f.img.executable(a)
 	case has(m.noted, a):
 		return false, false
-	case a < unmappable:
+	case a < arch.LowestMapped:
 		return false, true
 	case a >= userEnd:
 		return false, !m.gate.Has(a)

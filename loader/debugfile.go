@@ -73,7 +73,7 @@ func (s *source) link() debugLink {
 	return l
 }
 
-// fits reports whether the file that data is has the image's debugging information.
+// fits reports whether d has the image's debugging information.
 func (l *debugLink) fits(d *DebugFile) bool {
 	switch {
 	case d == nil:

@@ -63,8 +63,8 @@ func (w *Walker) rescue() bool {
 	return ok && w.native.Resume(&to.regs, to.low, to.exact, to.by)
 }
 
-// at reports whether the walk is at the frame of the method whose frame pointer
-// to has.
+// at reports whether the walk is at the very frame that to describes: one with
+// the same frame pointer, in the same body of code.
 func (w *Walker) at(to *rescue) bool {
 	a := w.s.Process.Arch
 	fp, ok1 := to.regs.Get(a.FP)
@@ -151,7 +151,7 @@ func (w *Walker) called(to *rescue, low arch.Addr) bool {
 				continue
 			}
 			if near && at < noted {
-				break // which of the two is old?
+				break // one of the two is left over from an older call
 			}
 			to.regs.Set(a.SP, uint64(at))
 			to.low = at
@@ -305,13 +305,13 @@ func (w *Walker) hijacked(slot arch.Addr) (ret arch.Addr, ok bool) {
 // more registers than the general ones, and what does not fit there lies between.
 const maxSignalFrame = 16 << 10
 
-// interrupted finds out whether the frame record that ends at cfa, of which to
-// has the contents, is one that Linux has made for a signal handler, and sets to
-// to the frame that the signal has interrupted. On a CPU with a link register
-// such a record holds that register of the interrupted code, which may be
-// of its last call; on x86-64 Linux makes none (setup_sigframe_layout in
-// arch/arm64/kernel/signal.c). It is known by the saved registers below it, which
-// have the same two.
+// interrupted finds out whether the frame record that ends at cfa is one that
+// Linux has made for a signal handler. The contents of the record are in to; if it
+// is such a record, to becomes the frame that the signal has interrupted. The
+// record holds the frame pointer and the link register of the interrupted code,
+// and the latter may be left over from its last call (setup_sigframe_layout in
+// arch/arm64/kernel/signal.c; on x86-64 Linux makes no such record). It is known by
+// the registers that Linux has saved below it: these two have the same values.
 func (w *Walker) interrupted(cfa arch.Addr, to *rescue) bool {
 	a, mem := w.s.Process.Arch, w.s.Process.Memory
 	if a.SignalMark == nil {

@@ -2,10 +2,6 @@ package unwind
 
 import "github.com/seamwalk/seam/arch"
 
-// lowest is the lowest address that Linux and Windows let a program map by
-// default (vm.mmap_min_addr; 64 KiB on both).
-const lowest arch.Addr = 1 << 16
-
 // nowhere leaves a pc where no code can run: a call through a null pointer, into
 // a library that was closed, into the heap, went there. Nothing has run since, so
 // the call's return address is where every call leaves it, and the registers are
@@ -21,7 +17,7 @@ type nowhere struct {
 func openNowhere(u *Unwinder, _ Image) Source { return nowhere{u.arch, u.executable} }
 
 // lowOnly is what is known of addresses without Options.Executable.
-func lowOnly(a arch.Addr) (exec, known bool) { return false, a < lowest }
+func lowOnly(a arch.Addr) (exec, known bool) { return false, a < arch.LowestMapped }
 
 // barred reports whether no code can run at a.
 func (n nowhere) barred(a arch.Addr) bool {
