@@ -177,6 +177,9 @@ func (r *Runtime) ownsCode(md arch.Addr) bool {
 // (InstantiatedMethodDesc::NewInstantiatedMethodDesc, src/coreclr/vm/genmeth.cpp).
 func (r *Runtime) inLargeChunk(md arch.Addr) bool {
 	n, list := &r.names, r.orphans.methods
+	if n.ChunkSize < 0 || n.InstCount < 0 {
+		return false // nowhere: not known
+	}
 	before := arch.Addr(n.ChunkSize + n.MDSize)        // to what comes first in its chunk, at least
 	behind := arch.Addr(n.ChunkSize + n.InstCount + 2) // from an instantiation to the next, at least
 	i, _ := slices.BinarySearchFunc(list, md-before+1, precode.compare)

@@ -78,3 +78,31 @@ func pages(p *loader.Process) (n arch.Addr) {
 	}
 	return n
 }
+
+// TestNeighboursOfUnknownSize asks what lies in one chunk where the contract does
+// not say how large a chunk's head is, or where an instantiation ends: nothing
+// follows from how far apart two MethodDescs are.
+func TestNeighboursOfUnknownSize(t *testing.T) {
+	list := []precode{{0x1000, 0x5000}, {0x102c, 0x5018}}
+	whole := nameLayout{MDSize: 16, ChunkSize: 24, InstCount: 38}
+	for _, n := range []struct {
+		what   string
+		lacks  func(l *nameLayout)
+		answer func(r *Runtime) bool
+	}{
+		{"InstCount", func(l *nameLayout) { l.InstCount = nowhere }, func(r *Runtime) bool { return r.inLargeChunk(0x100) }},
+		{"ChunkSize", func(l *nameLayout) { l.ChunkSize = nowhere }, func(r *Runtime) bool {
+			p := Replay{r: r, layout: replayLayout{DynamicSize: 48}}
+			return p.ordinary(0x102c)
+		}},
+	} {
+		r := &Runtime{mem: new(loader.Memory)}
+		r.names.nameLayout = whole
+		n.lacks(&r.names.nameLayout)
+		r.orphans.methods = list
+		r.orphans.once.Do(func() {})
+		if n.answer(r) {
+			t.Errorf("without %s: two MethodDescs count as neighbours", n.what)
+		}
+	}
+}

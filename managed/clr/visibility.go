@@ -111,5 +111,5 @@ func (p *Replay) ordinary(md arch.Addr) bool {
 	for k > 0 && list[k-1].by == list[k].by {
 		k--
 	}
-	return k >= 0 && md-list[k].by < arch.Addr(p.r.names.MDSize+p.r.names.ChunkSize) && followed(k)
+	return k >= 0 && p.r.names.ChunkSize >= 0 && md-list[k].by < arch.Addr(p.r.names.MDSize+p.r.names.ChunkSize) && followed(k)
 }
