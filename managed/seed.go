@@ -107,12 +107,11 @@ func (n *Snapshotter) findSeed(t *loader.Thread) SeedSearch {
 		}
 		w.stop = w.native.Stop()
 		w.blame()
-		stop := w.stop
-		switch stop.Reason {
-		case unwind.InfoMissing, unwind.MemoryMissing, unwind.RegisterUnknown:
+		if !w.stop.Reason.Complete() {
+			// Whoever has the bytes may get further.
 			s.DocumentedKnown = s.DocumentedKnown && !documented
 		}
-		s.Stop = stop
+		s.Stop = w.stop
 		return s
 	}
 }

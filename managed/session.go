@@ -158,15 +158,16 @@ func (s *Session) code(pc arch.PC) bool {
 }
 
 func (s *Session) codeAt(a arch.Addr) bool {
+	exec, known := s.Process.Executable(a)
+	if exec {
+		return true // this is asked first because it is the quickest
+	}
 	for _, rt := range s.Runtimes {
 		if c, _ := rt.Lookup(a); c.Kind != clr.NotManaged {
 			return true
 		}
 	}
-	if exec, known := s.Process.Executable(a); known {
-		return exec
-	}
-	return s.Process.ImageAt(a) != nil
+	return !known && s.Process.ImageAt(a) != nil
 }
 
 // Thread returns the managed Thread of an OS thread and its runtime, or nil.

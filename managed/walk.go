@@ -178,23 +178,27 @@ func (s *savedRegs) next() {
 		if !ok {
 			return
 		}
-		if !f.Kind.SavesRegs() {
-			continue
-		}
-		var restored bool
-		if s.exact, restored = s.chain.rt.Restore(f, &s.regs); restored {
-			s.at.pc, s.at.sp = s.chain.rt.Place(&s.regs)
+		if f.Kind.SavesRegs() && s.take(f) {
 			return
 		}
 	}
+}
+
+// take turns to the frame that f leads to; it reports false if that is not known.
+func (s *savedRegs) take(f clr.Frame) bool {
+	var ok bool
+	if s.exact, ok = s.chain.rt.Restore(f, &s.regs); ok {
+		s.at.pc, s.at.sp = s.chain.rt.Place(&s.regs)
+	}
+	return ok
 }
 
 // correct gives the frame that the walk has come to the registers that a Frame
 // holds for it, if one does. Only a Frame knows on ARM64 that the frame faulted: a
 // handler of the runtime runs as if it had been called there.
 func (w *Walker) correct() {
-	now := w.native.Frame()
 	for w.saved.at.sp != 0 && w.saved.at.sp <= w.native.Low() {
+		now := w.native.Frame()
 		if w.saved.at == (place{now.PC.Addr, now.SP}) {
 			to := *w.native.Regs()
 			for r := arch.Reg(0); r < arch.MaxRegs; r++ {
@@ -324,13 +328,14 @@ func (w *Walker) begin(t *loader.Thread) {
 		if !ok {
 			break
 		}
-		w.oldest = f.Addr
+		if w.oldest = f.Addr; w.saved.at.sp == 0 && f.Kind.SavesRegs() {
+			w.saved.chain = c
+			w.saved.take(f)
+		}
 		if ret, sp, ok := w.rt.TrippedHijack(f); ok {
 			w.hijacks = append(w.hijacks, unwind.Hijack{Slot: sp, Return: ret, SP: sp})
 		}
 	}
-	w.saved = savedRegs{chain: w.chain}
-	w.saved.next()
 }
 
 // frame describes the frame that the native walker is at.

@@ -42,6 +42,7 @@ type Walker struct {
 	u        *Unwinder
 	step     Step
 	frame    Frame
+	entry    *cached   // where in cache the frame's answer lies
 	low      arch.Addr // the frame's stack pointer is not below this
 	stop     Stop
 	hijacks  []Hijack
@@ -49,12 +50,14 @@ type Walker struct {
 	n        int  // frames so far
 	switches int
 	cache    [cacheSize]cached
+	pages    [256]arch.Addr // numbers of pages that hold code, by their lowest byte
 }
 
 // NewWalker returns a walker over u's process. Use one for each goroutine.
 func (u *Unwinder) NewWalker() *Walker {
 	w := &Walker{u: u}
 	w.step.Mem, w.step.Arch = u.mem, u.arch
+	w.entry = w.entryOf(0)
 	return w
 }
 
@@ -92,6 +95,7 @@ func (w *Walker) Resume(regs *arch.Regs, low arch.Addr, exact bool, by By) bool 
 	s.Regs = *regs
 	s.Holes = [arch.MaxRegs]arch.Addr{}
 	s.PC = arch.PC{Addr: arch.Addr(pc), Exact: exact}
+	w.entry = w.entryOf(s.PC.Addr)
 	w.frame = Frame{PC: s.PC, SP: arch.Addr(sp), By: by}
 	return true
 }
@@ -106,6 +110,7 @@ func (w *Walker) Amend(regs *arch.Regs, exact bool) {
 	s.Regs = *regs
 	s.Holes = [arch.MaxRegs]arch.Addr{}
 	s.PC = arch.PC{Addr: arch.Addr(pc), Exact: exact}
+	w.entry = w.entryOf(s.PC.Addr)
 	w.frame.PC, w.frame.SP, w.low = s.PC, arch.Addr(sp), arch.Addr(sp)
 }
 
@@ -137,8 +142,8 @@ func (w *Walker) Next() bool {
 		return w.end(FrameLimit, 0, ByContext)
 	}
 	s := &w.step
-	c := &w.cache[slot(s.PC.Addr)]
-	if c.out != NoInfo && c.pc == s.PC {
+	c := w.entry
+	if c.knows(s.PC) {
 		if c.out == Final {
 			return w.end(outermost(c.by), 0, c.by)
 		}
@@ -290,7 +295,8 @@ func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact, known bool, by By)
 	if to.Addr == 0 && !exact { // exact: it was interrupted there, having called a null pointer
 		return w.end(ZeroReturn, raAt, by)
 	}
-	if !exact && !w.code(to) {
+	c := w.entryOf(to.Addr)
+	if !exact && !w.code(c, to) {
 		return w.end(BadReturnAddress, raAt, by)
 	}
 	// The stack pointer rises from callee to caller. It may stay where it is
@@ -306,24 +312,45 @@ func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact, known bool, by By)
 		return w.end(NoProgress, at, by)
 	}
 	w.n++
-	s.PC = to
-	w.frame, w.low = Frame{PC: to, By: by}, arch.Addr(sp)
-	if known {
-		w.frame.SP = arch.Addr(sp)
+	s.PC, w.entry = to, c
+	w.low = arch.Addr(sp)
+	if w.frame = (Frame{PC: to, SP: w.low, By: by}); !known {
+		w.frame.SP = 0
 	}
 	return true
 }
 
 // code reports whether the return address pc can lie in code. That it was left
-// before says so, and is asked first: nearly every return address of a walk
-// has been met already.
-func (w *Walker) code(pc arch.PC) bool {
-	c := &w.cache[slot(pc.Addr)]
-	return c.out != NoInfo && c.pc == pc || w.u.code == nil || w.u.code(pc)
+// before says so, by its entry c in the cache, and so does another one on the
+// page: nearly every return address of a walk has been met like that.
+func (w *Walker) code(c *cached, pc arch.PC) bool {
+	if c.knows(pc) || w.u.code == nil {
+		return true
+	}
+	page := pc.Addr / pageSize
+	known := &w.pages[page%arch.Addr(len(w.pages))]
+	if *known == page && page != 0 {
+		return true
+	}
+	if !w.u.code(pc) {
+		return false
+	}
+	if pc.Addr%pageSize != 0 { // else it may be what lies before that is code
+		*known = page
+	}
+	return true
 }
 
-// slot is where in the cache the answer for pc lies.
-func slot(pc arch.Addr) uint64 { return uint64(pc) * 0x9e3779b97f4a7c15 >> (64 - cacheBits) }
+// pageSize is the smallest size of a page: one is executable as a whole.
+const pageSize = 4096
+
+// entryOf returns where in the cache the answer for pc lies.
+func (w *Walker) entryOf(pc arch.Addr) *cached {
+	return &w.cache[uint64(pc)*0x9e3779b97f4a7c15>>(64-cacheBits)]
+}
+
+// knows reports whether c is the answer for pc.
+func (c *cached) knows(pc arch.PC) bool { return c.out != NoInfo && c.pc == pc }
 
 // Walk appends the frames of the stack that starts at regs, those of an
 // interrupted thread, to dst, leaf first. It knows of no hijacks: see Start.

@@ -10,18 +10,18 @@ import (
 // up allocates nothing.
 type Code struct {
 	Kind    CodeKind
-	Stub    StubKind  // of a Stub
-	Funclet bool      // the pc lies in a handler (catch, finally, filter), a function of its own
-	Method  arch.Addr // MethodDesc, the canonical one for shared code; 0 if not known
-	Start   arch.Addr // first byte of the method's code; of the method, not of the funclet
-	Body    arch.Span // the body or the funclet, as its RUNTIME_FUNCTION has it; Hi is 0 where that does not say
-	Base    arch.Addr // what RVAs in unwind information are relative to
-	Unwind  uint32    // RVA of the unwind information
-	Header  arch.Addr // JIT: the RealCodeHeader; ReadyToRun: the ReadyToRunInfo
+	Stub    StubKind // of a Stub
+	Funclet bool     // the pc lies in a handler (catch, finally, filter), a function of its own
 	// FuncletKnown says that Funclet was found out. Where the dump lacks what
 	// tells a handler from a body, both are false.
 	FuncletKnown bool
-	Index        uint32 // ReadyToRun: index of the method's (not the funclet's) RUNTIME_FUNCTION
+	Unwind       uint32    // RVA of the unwind information
+	Method       arch.Addr // MethodDesc, the canonical one for shared code; 0 if not known
+	Start        arch.Addr // first byte of the method's code; of the method, not of the funclet
+	Body         arch.Span // the body or the funclet, as its RUNTIME_FUNCTION has it; Hi is 0 where that does not say
+	Base         arch.Addr // what RVAs in unwind information are relative to
+	Header       arch.Addr // JIT: the RealCodeHeader; ReadyToRun: the ReadyToRunInfo
+	Index        uint32    // ReadyToRun: index of the method's (not the funclet's) RUNTIME_FUNCTION
 	// Row is the MethodDef row of ReadyToRun code that Complete found in the
 	// image's tables of entry points, else 0. Instance is then the signature
 	// of the instantiation, and 0 for a method that is not generic.
