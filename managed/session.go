@@ -149,25 +149,40 @@ func (s *Session) threadsBySP() []*loader.Thread {
 }
 
 // code reports whether the return address pc can lie in code: in code that a
-// runtime knows, in memory that the process could run, or, where the dump does
-// not say which that is, in an image. An interrupted function may return to the
-// first byte of a signal trampoline, so what lies right before pc counts as well
-// as pc itself.
+// runtime knows, in memory that the process could run, in an image where the
+// dump does not say which that is, or elsewhere behind a call: code that a runtime
+// made which is not read. An interrupted function may return to the first byte of
+// a signal trampoline, so what lies right before pc counts as well as pc itself.
 func (s *Session) code(pc arch.PC) bool {
-	return s.codeAt(pc.Lookup()) || !pc.Exact && s.codeAt(pc.Addr)
+	is, known := s.codeAt(pc.Lookup())
+	if !is && !pc.Exact {
+		is, _ = s.codeAt(pc.Addr)
+	}
+	if is || known {
+		return is
+	}
+	a, mem := s.Process.Arch, s.Process.Memory
+	return mem.View(pc.Addr-longestCall, longestCall) != nil && a.AfterCall(mem, pc.Addr)
 }
 
-func (s *Session) codeAt(a arch.Addr) bool {
+// longestCall is the length of the longest call instruction, in bytes.
+const longestCall = 8
+
+// codeAt reports whether a lies in code; known is false where nothing tells.
+func (s *Session) codeAt(a arch.Addr) (is, known bool) {
 	exec, known := s.Process.Executable(a)
 	if exec {
-		return true // this is asked first because it is the quickest
+		return true, true // this is asked first because it is the quickest
 	}
 	for _, rt := range s.Runtimes {
 		if c, _ := rt.Lookup(a); c.Kind != clr.NotManaged {
-			return true
+			return true, true
 		}
 	}
-	return !known && s.Process.ImageAt(a) != nil
+	if s.Process.ImageAt(a) != nil {
+		return !known, true
+	}
+	return false, known
 }
 
 // Thread returns the managed Thread of an OS thread and its runtime, or nil.

@@ -267,7 +267,10 @@ func (w *Walker) callers(top arch.Addr) bool {
 			return true // the end of the stack is not believed unseen
 		}
 		ret := a.Strip(arch.Addr(v))
-		if ret != 0 && a.AfterCall(mem, ret) && w.s.codeAt(ret-1) {
+		if ret == 0 || !a.AfterCall(mem, ret) {
+			continue
+		}
+		if is, _ := w.s.codeAt(ret - 1); is {
 			return true
 		}
 	}
