@@ -15,11 +15,10 @@ type entry struct {
 }
 
 func openEntry(u *Unwinder, _ Image) Source {
-	list := u.entries
-	if list == nil {
-		list = func() []arch.Addr { return nil }
+	if u.entries == nil {
+		return nil
 	}
-	return entry{u.arch, bin.OnceValue(list)}
+	return entry{u.arch, bin.OnceValue(u.entries)}
 }
 
 // How far from an entry point a pc is still in its function. The C library's

@@ -72,7 +72,7 @@ type kind struct {
 type when uint8
 
 const (
-	first     when = iota // before all others but Options.Sources
+	first     when = iota // of a pc that is about to run, before all others but Options.Sources
 	inImage               // for code of an image; opened once an image
 	uncovered             // for code that no table covers, in images and elsewhere
 	guessing              // after all others, and only if Options.Guess

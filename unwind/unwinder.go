@@ -49,7 +49,8 @@ type Unwinder struct {
 	mem    Memory
 	saved  arch.RegSet
 	max    int
-	given  []Known // Options.Sources, and kinds that are asked first
+	given  []Known // Options.Sources
+	exact  []Known // kinds that are asked first of a pc that is about to run
 	code   func(arch.PC) bool
 	images []image // by address
 
@@ -75,7 +76,7 @@ func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder {
 	if opt == nil {
 		opt = &Options{}
 	}
-	u := &Unwinder{arch: a, mem: mem, given: slices.Clip(opt.Sources),
+	u := &Unwinder{arch: a, mem: mem, given: opt.Sources,
 		saved:      cmp.Or(opt.CalleeSaved, a.CalleeSaved),
 		max:        cmp.Or(opt.MaxFrames, 1_000_000),
 		code:       opt.Code,
@@ -90,13 +91,19 @@ func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder {
 		u.images[i].Image, u.images[i].span = img, img.Span()
 	}
 	for _, k := range kinds {
+		var list *[]Known
 		switch {
 		case k.when == first:
-			u.given = append(u.given, Known{k.by, k.open(u, nil)})
+			list = &u.exact
 		case k.when == uncovered:
-			u.rest = append(u.rest, Known{k.by, k.open(u, nil)})
+			list = &u.rest
 		case k.when == guessing && opt.Guess:
-			u.guess = append(u.guess, Known{k.by, k.open(u, nil)})
+			list = &u.guess
+		default:
+			continue
+		}
+		if s := k.open(u, nil); s != nil {
+			*list = append(*list, Known{k.by, s})
 		}
 	}
 	return u
@@ -143,6 +150,11 @@ func (u *Unwinder) cfi(t *cfi, img Image) {
 func (u *Unwinder) find(s *Step) (By, Outcome) {
 	for i := range u.given {
 		if by, out := u.ask(&u.given[i], s); out != NoInfo {
+			return by, out
+		}
+	}
+	for i := 0; s.PC.Exact && i < len(u.exact); i++ {
+		if by, out := u.ask(&u.exact[i], s); out != NoInfo {
 			return by, out
 		}
 	}
