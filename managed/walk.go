@@ -110,8 +110,12 @@ func (w *Walker) Next() bool {
 		w.stop = unwind.Stop{Reason: unwind.FrameLimit, PC: w.now.PC.Addr, By: w.now.By}
 		return false
 	case w.native.Next():
-		w.faulted()
-		w.correct()
+		if w.native.Exact() {
+			w.faulted()
+		}
+		if w.saved.at.sp != 0 && w.saved.at.sp <= w.native.Low() {
+			w.correct()
+		}
 		return w.arrive()
 	}
 	w.stop = w.native.Stop()
@@ -135,7 +139,7 @@ func (w *Walker) Next() bool {
 // the handler's stack. The Frame that the handler has pushed has both.
 func (w *Walker) faulted() {
 	f := w.native.Frame()
-	if !f.PC.Exact || w.thread == nil {
+	if w.thread == nil {
 		return
 	}
 	if on, known := w.thread.OnStack(f.SP); on || !known {

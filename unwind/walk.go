@@ -117,6 +117,9 @@ func (w *Walker) Amend(regs *arch.Regs, exact bool) {
 // Frame returns the frame the walk is at.
 func (w *Walker) Frame() Frame { return w.frame }
 
+// Exact reports whether the frame's pc is about to run.
+func (w *Walker) Exact() bool { return w.step.PC.Exact }
+
 // Low returns the lowest address that the frame's stack pointer can be; it is
 // the stack pointer itself where that is known.
 func (w *Walker) Low() arch.Addr { return w.low }
@@ -224,20 +227,13 @@ func (w *Walker) apply(r *arch.Rule, by By) bool {
 			s.Holes[sl.Reg] = arch.Addr(cfa + uint64(int64(sl.Off)))
 		}
 	}
-	w.settle()
-	return true
-}
-
-// settle sets the registers of the frame that commit has let in.
-func (w *Walker) settle() {
-	s, a := &w.step, w.u.arch
 	s.Regs.Set(a.PC, uint64(w.frame.PC.Addr))
-	if w.frame.SP == 0 {
+	s.Regs.Set(a.SP, uint64(w.low))
+	if r.NoSP {
 		s.Regs.Forget(a.SP)
 		s.Holes[a.SP] = 0
-		return
 	}
-	s.Regs.Set(a.SP, uint64(w.frame.SP))
+	return true
 }
 
 // stepped moves to the caller whose registers are in Out.
@@ -252,7 +248,8 @@ func (w *Walker) stepped(by By) bool {
 		return false
 	}
 	s.Regs = s.Out
-	w.settle()
+	s.Regs.Set(a.PC, uint64(w.frame.PC.Addr))
+	s.Regs.Set(a.SP, uint64(w.low))
 	return true
 }
 
@@ -296,7 +293,7 @@ func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact, known bool, by By)
 		return w.end(ZeroReturn, raAt, by)
 	}
 	c := w.entryOf(to.Addr)
-	if !exact && !w.code(c, to) {
+	if !exact && !c.knows(to) && w.u.code != nil && !w.code(to) {
 		return w.end(BadReturnAddress, raAt, by)
 	}
 	// The stack pointer rises from callee to caller. It may stay where it is
@@ -320,13 +317,10 @@ func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact, known bool, by By)
 	return true
 }
 
-// code reports whether the return address pc can lie in code. That it was left
-// before says so, by its entry c in the cache, and so does another one on the
-// page: nearly every return address of a walk has been met like that.
-func (w *Walker) code(c *cached, pc arch.PC) bool {
-	if c.knows(pc) || w.u.code == nil {
-		return true
-	}
+// code reports whether the return address pc, which the cache does not know, can
+// lie in code. That another one on the page does says so: nearly every return
+// address of a walk has been met like that.
+func (w *Walker) code(pc arch.PC) bool {
 	page := pc.Addr / pageSize
 	known := &w.pages[page%arch.Addr(len(w.pages))]
 	if *known == page && page != 0 {
