@@ -21,17 +21,30 @@ func mapFile(f *os.File, size int64) ([]byte, func() error, error) {
 	if int64(int(size)) != size {
 		return nil, nil, fmt.Errorf("%s: %d bytes cannot be mapped on this machine", f.Name(), size)
 	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
+	data, err := mmap(f, int(size))
 	if errors.Is(err, unix.ENOMEM) {
 		// What has been closed keeps its addresses until it is collected.
 		runtime.GC()
 		time.Sleep(10 * time.Millisecond) // cleanups run on a goroutine of their own
-		data, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
+		data, err = mmap(f, int(size))
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: mmap: %w", f.Name(), err)
 	}
 	return data, func() error { return unix.Munmap(data) }, nil
+}
+
+// mmap maps f. It asks for the descriptor in the way that leaves the file's mode as
+// it is: File.Fd makes it blocking, by two more system calls.
+func mmap(f *os.File, size int) (data []byte, err error) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	err2 := c.Control(func(fd uintptr) {
+		data, err = unix.Mmap(int(fd), 0, size, unix.PROT_READ, unix.MAP_PRIVATE)
+	})
+	return data, errors.Join(err, err2)
 }
 
 // empty puts pages of zeros where a file is mapped. They cost addresses and no

@@ -54,7 +54,6 @@ func mapDump(path string, o *Options) (data []byte, damage, err error) {
 	if st.IsDir() {
 		return nil, nil, fmt.Errorf("%s: is a folder, not a dump", path)
 	}
-	in := bufio.NewReaderSize(f, 1<<16)
 	if st.Mode().IsRegular() {
 		// Standard input may be a file too, read from its start only.
 		var head [4]byte
@@ -64,6 +63,7 @@ func mapDump(path string, o *Options) (data []byte, damage, err error) {
 			return data, nil, err
 		}
 	}
+	in := bufio.NewReaderSize(f, 1<<16)
 	head, err := in.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
