@@ -194,22 +194,17 @@ func (w *Walker) recorded(to *rescue, pc arch.Addr) bool {
 			return false
 		}
 		to.regs.Set(a.PC, v)
-		if labels, known := a.Labels(w.s.Process.Memory, pc, maxCallApart); !rec.keepsSP(a) && (labels || !known) {
-			to.regs.Forget(a.SP)
-			to.low = rec.low
-		} else if sp, ok := rec.regs.Get(a.SP); ok {
+		labels, known := a.Labels(w.s.Process.Memory, pc, maxCallApart)
+		if sp, ok := rec.regs.Get(a.SP); ok {
 			to.regs.Set(a.SP, sp)
+			to.low = rec.low
+		} else if labels || !known {
+			to.regs.Forget(a.SP)
 			to.low = rec.low
 		}
 		return true
 	}
 	return false
-}
-
-// keepsSP reports whether the stack pointer is known.
-func (to *rescue) keepsSP(a *arch.Arch) bool {
-	_, ok := to.regs.Get(a.SP)
-	return ok
 }
 
 // maxHops bounds how many frames byFramePointer passes over.

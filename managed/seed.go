@@ -102,7 +102,8 @@ func (n *Snapshotter) findSeed(t *loader.Thread) SeedSearch {
 			return s
 		}
 		if w.native.Next() {
-			documented = documented && !w.throughHijack()
+			// A profiler's unwinder knows of no hijacks.
+			documented = documented && !w.native.Hijacked()
 			continue
 		}
 		w.stop = w.native.Stop()
@@ -131,12 +132,6 @@ func (n *Snapshotter) documentedStep(w *Walker) (same, known bool) {
 	}
 	c := n.lookup(arch.Addr(v))
 	return c.managed(), n.unknown(c) == 0
-}
-
-// throughHijack reports whether the last step went through a return address
-// that the runtime has hijacked, which a profiler's unwinder does not know of.
-func (w *Walker) throughHijack() bool {
-	return w.native.Hijacked()
 }
 
 // seed makes a seed of a frame's registers.
