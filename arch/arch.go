@@ -150,9 +150,10 @@ func (l *Layout) Store(b []byte, r *Regs) bool {
 	if len(b) < l.Size {
 		return false
 	}
-	for _, f := range l.Fields {
-		if v, ok := r.Get(f.Reg); ok {
-			binary.LittleEndian.PutUint64(b[f.Off:], v)
+	known := r.known // not read anew after each byte that is written
+	for i := range l.Fields {
+		if f := &l.Fields[i]; known.Has(f.Reg) {
+			binary.LittleEndian.PutUint64(b[f.Off:], r.val[f.Reg])
 		}
 	}
 	return true

@@ -65,11 +65,13 @@ type fileMap struct {
 func (m *Memory) Word(a arch.Addr) (v uint64, ok bool) {
 	if i := uint(m.hint[(a>>12)%hints].Load()) - 1; i < uint(len(m.segs)) {
 		s := &m.segs[i]
-		if o := uint64(a - s.lo); o < uint64(len(s.data)) && uint64(len(s.data))-o >= 8 {
-			v = binary.LittleEndian.Uint64(s.data[o:])
-			// Behind the read: Close may have put an empty page there meanwhile.
-			if m.state.Load() == 0 {
-				return v, true
+		if o := uint64(a - s.lo); o < uint64(len(s.data)) {
+			if b := s.data[o:]; len(b) >= 8 {
+				v = binary.LittleEndian.Uint64(b)
+				// Behind the read: Close may have put an empty page there meanwhile.
+				if m.state.Load() == 0 {
+					return v, true
+				}
 			}
 		}
 	}
@@ -79,7 +81,7 @@ func (m *Memory) Word(a arch.Addr) (v uint64, ok bool) {
 // farWord is Word where the hint does not help: the segment is searched, a
 // word across two segments is put together, files are asked.
 func (m *Memory) farWord(a arch.Addr) (v uint64, ok bool) {
-	if b := m.piece(a); len(b) >= 8 {
+	if b := m.search(a); len(b) >= 8 {
 		if m.track != nil {
 			m.track.add(a, 8)
 		}
@@ -156,6 +158,17 @@ func (m *Memory) have(a arch.Addr, n int) int {
 
 // piece returns the bytes from a on that lie in one piece, or nil.
 func (m *Memory) piece(a arch.Addr) []byte {
+	if i := uint(m.hint[(a>>12)%hints].Load()) - 1; i < uint(len(m.segs)) && m.state.Load() == 0 {
+		s := &m.segs[i]
+		if o := uint64(a - s.lo); o < uint64(len(s.data)) {
+			return s.data[o:]
+		}
+	}
+	return m.search(a)
+}
+
+// search is piece without the hint.
+func (m *Memory) search(a arch.Addr) []byte {
 	i := m.segAfter(a)
 	if i < len(m.segs) && m.segs[i].lo <= a {
 		b := m.segs[i].data[a-m.segs[i].lo:]

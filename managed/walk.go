@@ -44,6 +44,7 @@ type Walker struct {
 	regs    arch.Regs // room for those that a Frame holds
 	left    int       // words that searches of this walk may still look at; see maxSearch
 	now     Frame     // that the walk is at
+	out     []Frame   // of Walk, so far
 	gap     bool      // now is a gap, and the native walker is behind it
 	n       int       // frames so far, without gaps
 	stop    unwind.Stop
@@ -69,23 +70,27 @@ func (s *Session) NewWalker() *Walker {
 // the stack ended. It guards itself (see [loader.Process.Guard]); who calls Start
 // and Next does it himself.
 func (w *Walker) Walk(dst []Frame, t *loader.Thread) ([]Frame, unwind.Stop) {
-	out, again := dst, false
+	from, again := len(dst), false
+	w.out = dst
 	err := w.s.Process.GuardRetry(func() {
 		if again {
+			dst := w.out[:from]
 			*w = *w.s.NewWalker() // what it remembers may be of bytes that were lost
+			w.out = dst
 		}
-		out, again = dst, true
+		again = true
 		for ok := w.Start(t); ok; ok = w.Next() {
-			out = append(out, w.now)
+			w.out = append(w.out, w.now)
 		}
 	})
 	if err != nil {
 		w.stop = unwind.Stop{Reason: unwind.FileLost, PC: w.now.PC.Addr}
-		if len(out) == len(dst) {
+		if len(w.out) == from {
 			w.stop.PC = 0
 		}
 	}
-	return out, w.stop
+	dst, w.out = w.out, nil
+	return dst, w.stop
 }
 
 // Start begins a walk of t's stack, at its leaf. It reports false, and Stop
