@@ -72,6 +72,7 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 	p.core = &coreFile{machine: h.machine}
 	c := &core{data: data, opt: opt, p: p, system: foreignABIs[elf.OSABI(data[elf.EI_OSABI])]}
 	progs, whole := c.programs(h)
+	c.loads = make([]elfProg, 0, len(progs))
 	for _, ph := range progs {
 		if ph.typ == elf.PT_LOAD {
 			c.loads = append(c.loads, ph)
