@@ -114,14 +114,14 @@ const unnamed = "?"
 func (g *imageList) nameBundled() {
 	names := map[uint64]string{}
 	programs := map[*source]bool{} // files that an ELF image was mapped from: what else lies in them is bundled
-	for _, m := range g.c.p.Images {
+	for _, m := range g.p.Images {
 		if _, asked := programs[m.src]; m.src != nil && !asked {
 			programs[m.src] = slices.ContainsFunc(m.src.images, func(o *Image) bool { return o.Format == "elf" })
 		}
 	}
 	var host *source
 	missing := false
-	for _, m := range g.c.p.Images {
+	for _, m := range g.p.Images {
 		if m.src == nil || m.Format != "pe" || !programs[m.src] {
 			continue
 		}
@@ -138,7 +138,7 @@ func (g *imageList) nameBundled() {
 	if missing && host.open() != nil {
 		files = bundleFiles(host.bytes(), host.progs)
 	}
-	for _, m := range g.c.p.Images {
+	for _, m := range g.p.Images {
 		if m.src != host || m.Format != "pe" {
 			continue
 		}
@@ -157,8 +157,8 @@ func (g *imageList) nameBundled() {
 			names[m.shift] = baseName(files[i].name)
 		}
 	}
-	kept := g.c.p.Images[:0]
-	for _, m := range g.c.p.Images {
+	kept := g.p.Images[:0]
+	for _, m := range g.p.Images {
 		if m.src == host && m.Format == "pe" {
 			m.ID.Name = names[m.shift]
 			switch {
@@ -170,7 +170,7 @@ func (g *imageList) nameBundled() {
 		}
 		kept = append(kept, m)
 	}
-	g.c.p.Images = kept
+	g.p.Images = kept
 }
 
 // copied makes of m, which was taken for an assembly in the program's file, a
@@ -186,7 +186,7 @@ func (g *imageList) copied(m *Image, program *source) bool {
 			progs, id = o.progs, o.ID
 		}
 	}
-	mp, ok := g.m.mappedAt(m.span.Lo)
+	mp, ok := g.mem.mappedAt(m.span.Lo)
 	for _, p := range progs {
 		if p.typ != elf.PT_LOAD || m.shift < p.off&^(pageSize-1) || m.shift >= p.off+p.filesz ||
 			ok && mp.flags&^uint32(p.flags)&uint32(elf.PF_X) != 0 {

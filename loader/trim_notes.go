@@ -312,7 +312,7 @@ const maxHeaders = 1 << 16
 
 // fromKept takes the images of a trimmed core from its notes: none of their
 // pages need be there.
-func (g *imageList) fromKept(kept *keptNotes) {
+func (g *coreImages) fromKept(kept *keptNotes) {
 	for _, k := range kept.images {
 		m := k.image
 		if m == nil {

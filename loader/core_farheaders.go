@@ -57,7 +57,7 @@ func (b *grouper) farHeaders(i int) (m *Image, n int) {
 	if refused == "" {
 		refused = "no file of that name is at hand"
 	}
-	g.c.p.warn("no_headers", -1, "the program headers of %s lie at offset %#x of the file, which the dump does not have: %s; frames in it are left and named by guesses only", b.path, h.phoff, refused)
+	g.p.warn("no_headers", -1, "the program headers of %s lie at offset %#x of the file, which the dump does not have: %s; frames in it are left and named by guesses only", b.path, h.phoff, refused)
 	return m, n
 }
 
@@ -67,18 +67,18 @@ func (b *grouper) farHeaders(i int) (m *Image, n int) {
 // headers say; and would be mapped as the dump has it mapped.
 func (b *grouper) fileHeaders(i int) (m *Image, refused string) {
 	g, base := b.g, b.maps[i].Lo
-	if g.c.opt.Find == nil {
+	if g.find == nil {
 		return nil, ""
 	}
-	head := g.m.dumped(base)[:elfHeaderSize]
+	head := g.mem.dumped(base)[:elfHeaderSize]
 	name := baseName(b.path)
-	for path := range each(g.c.opt.Find, ImageID{Name: name}, b.path) {
-		c, ok := g.c.p.held.candidate(path)
+	for path := range each(g.find, ImageID{Name: name}, b.path) {
+		c, ok := g.p.held.candidate(path)
 		if !ok {
 			continue
 		}
 		m, why := b.sameHeader(i, c.data, head)
-		g.c.p.held.drop(c.data)
+		g.p.held.drop(c.data)
 		if m != nil {
 			return m, ""
 		}
@@ -109,7 +109,7 @@ func (b *grouper) sameHeader(i int, data, head []byte) (*Image, string) {
 	if m.ID.BuildID != "" && id != m.ID.BuildID {
 		return nil, fmt.Sprintf("its build-id is %s, not %s", id, m.ID.BuildID)
 	}
-	m.mem, m.arch = b.g.m, b.g.c.p.Arch
+	b.g.adopt(m)
 	for _, f := range b.maps[i:] {
 		if f.Hi > m.span.Hi {
 			break

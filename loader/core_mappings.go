@@ -13,7 +13,7 @@ import (
 // begins an image, but a ReadyToRun image's .text is mapped from offset 0 too,
 // one library can be mapped several times, and a mapping can be split anywhere.
 type grouper struct {
-	g     *imageList
+	g     *coreImages
 	path  string
 	exec  bool              // the file is the program itself, and may be a bundle
 	names map[uint64]string // what createdump calls the assembly mapped at an offset of the bundle
@@ -62,7 +62,7 @@ func (b *grouper) next(i int) (m *Image, n int) {
 // elf recognises an ELF header in the dump.
 func (b *grouper) elf(i int) (m *Image, n int) {
 	f := b.maps[i]
-	if head := b.g.m.dumped(f.Lo); len(head) < 4 || string(head[:4]) != elf.ELFMAG {
+	if head := b.g.mem.dumped(f.Lo); len(head) < 4 || string(head[:4]) != elf.ELFMAG {
 		return nil, 0
 	}
 	m = b.g.elfImage(f.Lo)
@@ -126,24 +126,6 @@ func (b *grouper) pe(i int) (m *Image, n int) {
 	if h, at := b.g.peHeaderAt(t.Lo, b.exec); h != nil && t.off == f.off {
 		if base := f.Lo + arch.Addr(at); b.isSection(h, base, f.off+at, t) {
 			return b.peImage(i, base, f.off+at, h)
-		}
-	}
-	return nil, 0
-}
-
-// peHeaderAt looks in the dump for PE headers in the page at a: at its start,
-// or anywhere if the image lies in a bundle.
-func (g *imageList) peHeaderAt(a arch.Addr, anywhere bool) (h *peHeader, at uint64) {
-	page := g.m.dumped(a)
-	data := page[:min(len(page), 3*pageSize)]
-	for at := 0; at < pageSize && at+64 <= len(data); at += 16 {
-		if data[at] == 'M' && data[at+1] == 'Z' {
-			if h, err := parsePE(data[at:]); err == nil && h.knownPE(g.c.p.Arch) {
-				return h, uint64(at)
-			}
-		}
-		if !anywhere {
-			break
 		}
 	}
 	return nil, 0
@@ -234,7 +216,7 @@ func (b *grouper) runs(i int) bool {
 	if !b.asked {
 		b.asked = true
 		for b.last = len(b.maps) - 1; b.last >= 0; b.last-- {
-			if m, ok := b.g.m.mappedAt(b.maps[b.last].Lo); ok && m.flags&uint32(elf.PF_X) != 0 {
+			if m, ok := b.g.mem.mappedAt(b.maps[b.last].Lo); ok && m.flags&uint32(elf.PF_X) != 0 {
 				break
 			}
 		}

@@ -16,17 +16,17 @@ const maxLinks = 1 << 13
 // r_debug (glibc's link.h), which begins the list of what is loaded. qemu-user
 // writes no NT_FILE, and leaves out the pages that hold most images' headers:
 // those come from the files, which are looked for at once.
-func (g *imageList) fromLinkMap() {
-	aux := g.c.notes.auxv
+func (g *coreImages) fromLinkMap() {
+	aux := g.auxv
 	at := aux[atPhdr]
 	if at == 0 {
-		g.c.p.warn("no_images", -1, "the core has neither NT_FILE nor AT_PHDR: its images are not known")
+		g.p.warn("no_images", -1, "the core has neither NT_FILE nor AT_PHDR: its images are not known")
 		return
 	}
-	path, _ := g.m.text(arch.Addr(aux[atExecFn]))
+	path, _ := g.mem.text(arch.Addr(aux[atExecFn]))
 	exec := &Image{Format: "elf", Path: path}
 	if n := aux[atPhnum]; n > 0 && n < 1024 {
-		if raw := g.m.View(arch.Addr(at), int(n)*elfProgSize); raw != nil {
+		if raw := g.mem.View(arch.Addr(at), int(n)*elfProgSize); raw != nil {
 			exec.progs, _ = parseProgs(raw, &elfHeader{phnum: int(n)}, int(n))
 			exec.bias = execBias(exec.progs, at)
 		}
@@ -36,7 +36,7 @@ func (g *imageList) fromLinkMap() {
 	}
 	if exec.progs != nil {
 		exec.ID.BuildID = buildID(exec.progs, func(at, n uint64) []byte {
-			return g.m.View(arch.Addr(exec.bias+at), int(n))
+			return g.mem.View(arch.Addr(exec.bias+at), int(n))
 		}, false)
 	}
 	progs := exec.elfProgs()
@@ -45,11 +45,11 @@ func (g *imageList) fromLinkMap() {
 	base := arch.Addr(aux[atBase]) // of the dynamic linker; 0 in a static program
 	for _, p := range progs {
 		if p.typ == elf.PT_DYNAMIC {
-			g.walkLinks(exec, g.m.dynTag(arch.Addr(exec.bias+p.vaddr), 21), base, interp(exec, progs))
+			g.walkLinks(exec, g.mem.dynTag(arch.Addr(exec.bias+p.vaddr), 21), base, interp(exec, progs))
 		}
 	}
 	if len(progs) == 0 {
-		g.c.p.warn("no_images", -1, "the program headers of %s are neither in the core nor in a file at hand: which libraries it has loaded is not known", path)
+		g.p.warn("no_images", -1, "the program headers of %s are neither in the core nor in a file at hand: which libraries it has loaded is not known", path)
 	}
 	for _, m := range g.list {
 		if m.span.Has(base) {
@@ -84,9 +84,8 @@ func execBias(progs []elfProg, at uint64) uint64 {
 }
 
 // execFile takes the program's headers from its file.
-func (g *imageList) execFile(exec *Image, at uint64) {
-	exec.mem, exec.arch = g.m, g.c.p.Arch
-	exec.ID.Name = baseName(exec.Path)
+func (g *coreImages) execFile(exec *Image, at uint64) {
+	g.adopt(exec)
 	g.source(exec)
 	s := exec.src
 	s.images = nil // where it lies is only known from the file; compared below
@@ -99,10 +98,10 @@ func (g *imageList) execFile(exec *Image, at uint64) {
 		entry = le64(s.bytes()[24:])
 	}
 	exec.bias = bias
-	if why := exec.checkDynamic(s.bytes(), s.progs); entry+bias != g.c.notes.auxv[atEntry] || len(s.progs) != int(g.c.notes.auxv[atPhnum]) || why != "" {
+	if why := exec.checkDynamic(s.bytes(), s.progs); entry+bias != g.auxv[atEntry] || len(s.progs) != int(g.auxv[atPhnum]) || why != "" {
 		s.refused = s.file + " is not the program of the dump: its entry point, program headers or dynamic section differ"
 		s.mapped, s.progs, s.state, s.file = nil, nil, ImageDiffers, ""
-		g.c.p.warn("image_differs", -1, "%s", s.refused)
+		g.p.warn("image_differs", -1, "%s", s.refused)
 	}
 }
 
@@ -123,21 +122,21 @@ func interp(exec *Image, progs []elfProg) string {
 }
 
 // walkLinks follows struct link_map: l_addr, l_name, l_ld, l_next, l_prev.
-func (g *imageList) walkLinks(exec *Image, debug uint64, base arch.Addr, linker string) {
+func (g *coreImages) walkLinks(exec *Image, debug uint64, base arch.Addr, linker string) {
 	if debug == 0 {
 		return // static, or so early that the linker has not run
 	}
-	at, ok := g.m.Word(arch.Addr(debug + 8)) // r_debug.r_map
+	at, ok := g.mem.Word(arch.Addr(debug + 8)) // r_debug.r_map
 	seen := map[uint64]bool{}
 	for ok && at != 0 && len(seen) < maxLinks {
 		if seen[at] {
-			g.c.p.warn("link_map_bad", -1, "the list of loaded libraries runs in a circle at %#x", at)
+			g.p.warn("link_map_bad", -1, "the list of loaded libraries runs in a circle at %#x", at)
 			return
 		}
 		seen[at] = true
-		b := g.m.View(arch.Addr(at), 32)
+		b := g.mem.View(arch.Addr(at), 32)
 		if b == nil {
-			g.c.p.warn("link_map_cut", -1, "the list of loaded libraries is not in the dump from %#x on", at)
+			g.p.warn("link_map_cut", -1, "the list of loaded libraries is not in the dump from %#x on", at)
 			return
 		}
 		addr, name, ld := le64(b), le64(b[8:]), le64(b[16:])
@@ -145,11 +144,11 @@ func (g *imageList) walkLinks(exec *Image, debug uint64, base arch.Addr, linker 
 		if exec.dynAt = exec.dynamicAt(); arch.Addr(ld) == exec.dynAt {
 			continue // the program itself
 		}
-		path, readable := g.m.text(arch.Addr(name))
+		path, readable := g.mem.text(arch.Addr(name))
 		if !readable && arch.Addr(addr) == base {
 			path = linker // its own name lies in its text
 		}
-		if sys := g.c.notes.auxv[atSysInfo]; sys != 0 && addr == sys {
+		if sys := g.auxv[atSysInfo]; sys != 0 && addr == sys {
 			continue
 		}
 		g.loaded(&Image{Format: "elf", Path: path, bias: addr, dynAt: arch.Addr(ld)}, arch.Addr(addr))
@@ -157,16 +156,13 @@ func (g *imageList) walkLinks(exec *Image, debug uint64, base arch.Addr, linker 
 }
 
 // loaded adds an image of the link map, whose header, if the dump has it, lies at base.
-func (g *imageList) loaded(m *Image, base arch.Addr) {
+func (g *coreImages) loaded(m *Image, base arch.Addr) {
 	if h := g.elfImage(base); h != nil && h.bias == m.bias {
 		h.Path, h.dynAt, h.ID.Name = m.Path, m.dynAt, m.ID.Name
 		g.add(h)
 		return
 	}
-	m.mem, m.arch = g.m, g.c.p.Arch
-	if m.ID.Name == "" {
-		m.ID.Name = baseName(m.Path)
-	}
+	g.adopt(m)
 	if m.Path != "" {
 		g.source(m)
 		m.src.open()
@@ -177,13 +173,13 @@ func (g *imageList) loaded(m *Image, base arch.Addr) {
 
 // place sets the span of an image by its program headers, or, without them,
 // from the mapping that holds first to the end of the one that holds last.
-func (g *imageList) place(m *Image, first, last arch.Addr) {
+func (g *coreImages) place(m *Image, first, last arch.Addr) {
 	if span, ok := progSpan(m.elfProgs()); ok {
 		m.span = arch.Span{Lo: span.Lo + arch.Addr(m.bias), Hi: span.Hi + arch.Addr(m.bias)}
 		return
 	}
-	lo, ok := g.m.mappedAt(first)
-	hi, ok2 := g.m.mappedAt(last)
+	lo, ok := g.mem.mappedAt(first)
+	hi, ok2 := g.mem.mappedAt(last)
 	if ok && ok2 && lo.Lo <= hi.Hi {
 		m.span = arch.Span{Lo: lo.Lo, Hi: hi.Hi}
 	}

@@ -6,17 +6,17 @@ import (
 	"github.com/seamwalk/seam/arch"
 )
 
-// loosePE finds PE images in a core without NT_FILE: the linker's list knows
+// fromSegments finds PE images in a core without NT_FILE: the linker's list knows
 // nothing of assemblies, but each is mapped read-only from its first byte on,
 // or, in a single-file program, from the page of the bundle that has it. Only
 // the first page of each such segment is looked at.
-func (g *imageList) loosePE() {
+func (g *coreImages) fromSegments(loads []elfProg) {
 	var host *Image
 	if len(g.list) > 0 {
 		host = g.list[0] // the program
 	}
-	for _, l := range g.c.loads {
-		if len(g.list) >= g.c.opt.Limits.Images {
+	for _, l := range loads {
+		if len(g.list) >= g.limit {
 			break // finish says so
 		}
 		if l.flags != elf.PF_R || l.filesz == 0 || g.known(arch.Addr(l.vaddr)) {
@@ -48,7 +48,7 @@ func (g *imageList) loosePE() {
 }
 
 // known reports whether a lies in an image that was found.
-func (g *imageList) known(a arch.Addr) bool {
+func (g *coreImages) known(a arch.Addr) bool {
 	for _, m := range g.list {
 		if m.span.Has(a) {
 			return true
@@ -59,19 +59,19 @@ func (g *imageList) known(a arch.Addr) bool {
 
 // textMapped reports whether something executable is mapped where the first
 // section goes when an image is mapped section by section.
-func (g *imageList) textMapped(m *Image) bool {
+func (g *coreImages) textMapped(m *Image) bool {
 	if len(m.pe.sections) == 0 {
 		return false
 	}
-	mp, ok := g.m.mappedAt(arch.Addr(m.bias + uint64(m.pe.sections[0].va)))
+	mp, ok := g.mem.mappedAt(arch.Addr(m.bias + uint64(m.pe.sections[0].va)))
 	return ok && mp.flags&uint32(elf.PF_X) != 0
 }
 
 // contiguous returns where the mappings end that follow a without a gap and
 // are read-only, at most end.
-func (g *imageList) contiguous(a, end arch.Addr) arch.Addr {
+func (g *coreImages) contiguous(a, end arch.Addr) arch.Addr {
 	for a < end {
-		mp, ok := g.m.mappedAt(a)
+		mp, ok := g.mem.mappedAt(a)
 		if !ok || mp.flags != uint32(elf.PF_R) {
 			break
 		}
@@ -82,7 +82,7 @@ func (g *imageList) contiguous(a, end arch.Addr) arch.Addr {
 
 // fromBundle names an assembly by the manifest of the program's bundle, if
 // there is one: the entry whose header has the same timestamp and size.
-func (g *imageList) fromBundle(m, host *Image) {
+func (g *coreImages) fromBundle(m, host *Image) {
 	m.ID.Name = ""
 	if host == nil || host.Path == "" || host.Format != "elf" {
 		return

@@ -1,0 +1,103 @@
+package loader
+
+import (
+	"debug/elf"
+	"encoding/binary"
+
+	"github.com/seamwalk/seam/arch"
+)
+
+// elfImage makes an image of the ELF file whose header page the dump has at
+// base, or nil.
+func (g *imageList) elfImage(base arch.Addr) *Image {
+	h := g.elfHead(base)
+	if h == nil {
+		return nil
+	}
+	return g.elfImageOf(base, g.progsAt(base+arch.Addr(h.phoff), h.phnum))
+}
+
+// elfHead returns the ELF header that the dump has at base, or nil if there is
+// none of a program or library of the process.
+func (g *imageList) elfHead(base arch.Addr) *elfHeader {
+	head := g.mem.View(base, elfHeaderSize)
+	if head == nil {
+		return nil
+	}
+	h, err := parseELFHeader(head)
+	if err != nil || h.machine != g.p.Arch.Machine || h.phnum == 0 || h.phnum > 1024 {
+		return nil
+	}
+	return h
+}
+
+// progsAt returns the n program headers that the dump has at a, or nil.
+func (g *imageList) progsAt(a arch.Addr, n int) []elfProg {
+	raw := g.mem.View(a, n*elfProgSize)
+	if raw == nil {
+		return nil
+	}
+	progs, _ := parseProgs(raw, &elfHeader{}, n)
+	return progs
+}
+
+// elfImageOf makes an image of the ELF file at base that has these program
+// headers, or nil if it cannot.
+func (g *imageList) elfImageOf(base arch.Addr, progs []elfProg) *Image {
+	m := &Image{Format: "elf", progs: progs}
+	span, ok := progSpan(progs)
+	if !ok {
+		return nil
+	}
+	// The header lies at file offset 0, which the first PT_LOAD maps.
+	m.bias = uint64(base) - uint64(span.Lo)
+	for _, p := range progs {
+		if p.typ == elf.PT_LOAD && p.off < pageSize {
+			m.bias = uint64(base) - (p.vaddr - p.off)
+			break
+		}
+	}
+	m.span = arch.Span{Lo: span.Lo + arch.Addr(m.bias), Hi: span.Hi + arch.Addr(m.bias)}
+	if m.span.Lo > m.span.Hi || !m.span.Has(base) {
+		return nil
+	}
+	m.ID.BuildID = buildID(progs, func(at, n uint64) []byte {
+		return g.mem.View(arch.Addr(m.bias+at), int(n))
+	}, false)
+	return m
+}
+
+// progSpan returns the link addresses from the first to the last PT_LOAD.
+func progSpan(progs []elfProg) (s arch.Span, ok bool) {
+	for _, p := range progs {
+		if p.typ != elf.PT_LOAD || p.memsz == 0 || p.memsz > 1<<40 {
+			continue
+		}
+		q := pageSpan(p.vaddr, p.memsz)
+		if !ok {
+			s, ok = q, true
+		}
+		s.Lo, s.Hi = min(s.Lo, q.Lo), max(s.Hi, q.Hi)
+	}
+	return s, ok && s.Lo < s.Hi
+}
+
+// peHeaderAt looks in the dump for PE headers in the page at a: at its start,
+// or anywhere if the image lies in a bundle.
+func (g *imageList) peHeaderAt(a arch.Addr, anywhere bool) (h *peHeader, at uint64) {
+	page := g.mem.dumped(a)
+	data := page[:min(len(page), 3*pageSize)]
+	for at := 0; at < pageSize && at+64 <= len(data); at += 16 {
+		if data[at] == 'M' && data[at+1] == 'Z' {
+			if h, err := parsePE(data[at:]); err == nil && h.knownPE(g.p.Arch) {
+				return h, uint64(at)
+			}
+		}
+		if !anywhere {
+			break
+		}
+	}
+	return nil, 0
+}
+
+func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
