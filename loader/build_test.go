@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A buildCore makes the bytes of an ELF core.
@@ -61,21 +62,21 @@ func (b *buildCore) bytes() []byte {
 	}
 	le := binary.LittleEndian
 	n := 1 + len(b.loads)
-	off := uint64(elfHeaderSize + n*elfProgSize)
+	off := uint64(objfile.ELFHeaderSize + n*objfile.ProgSize)
 	shoff, count, shnum := uint64(0), n, 0
 	if b.xnum {
-		shoff, count, shnum = off, pnXNum, 1
-		off += elfSectSize
+		shoff, count, shnum = off, objfile.PNXNum, 1
+		off += objfile.SectionSize
 	}
 	h := []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 	h = le.AppendUint16(h, uint16(elf.ET_CORE))
 	h = le.AppendUint16(h, uint16(b.machine))
 	h = le.AppendUint32(h, 1)
-	for _, v := range []uint64{0, elfHeaderSize, shoff} {
+	for _, v := range []uint64{0, objfile.ELFHeaderSize, shoff} {
 		h = le.AppendUint64(h, v)
 	}
 	h = le.AppendUint32(h, 0)
-	for _, v := range []int{elfHeaderSize, elfProgSize, count, elfSectSize, shnum, 0} {
+	for _, v := range []int{objfile.ELFHeaderSize, objfile.ProgSize, count, objfile.SectionSize, shnum, 0} {
 		h = le.AppendUint16(h, uint16(v))
 	}
 	prog := func(typ elf.ProgType, flags elf.ProgFlag, off, addr, filesz, memsz uint64) {
@@ -92,7 +93,7 @@ func (b *buildCore) bytes() []byte {
 		at += uint64(len(l.data))
 	}
 	if b.xnum {
-		s := make([]byte, elfSectSize)
+		s := make([]byte, objfile.SectionSize)
 		le.PutUint32(s[44:], uint32(n))
 		h = append(h, s...)
 	}

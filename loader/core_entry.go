@@ -1,6 +1,9 @@
 package loader
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
+)
 
 // Entries returns where the process began to run: the entry points of the
 // program (AT_ENTRY) and of its dynamic linker (AT_BASE and its e_entry, gABI
@@ -19,8 +22,8 @@ func (p *Process) Entries() (list []arch.Addr) {
 		return list
 	}
 	const eEntry = 24
-	if head := p.Memory.View(base, elfHeaderSize); head != nil {
-		if _, err := parseELFHeader(head); err == nil {
+	if head := p.Memory.View(base, objfile.ELFHeaderSize); head != nil {
+		if _, err := objfile.ParseELFHeader(head); err == nil {
 			list = append(list, arch.Addr(m.bias+le64(head[eEntry:])))
 		}
 	}

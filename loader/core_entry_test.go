@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // The entry points are the program's by the auxiliary vector, and the dynamic
@@ -19,10 +20,10 @@ func TestEntries(t *testing.T) {
 	le.PutUint16(head[16:], uint16(elf.ET_DYN))
 	le.PutUint16(head[18:], uint16(elf.EM_X86_64))
 	le.PutUint64(head[24:], 0x540) // e_entry
-	le.PutUint64(head[32:], elfHeaderSize)
-	le.PutUint16(head[54:], elfProgSize)
+	le.PutUint64(head[32:], objfile.ELFHeaderSize)
+	le.PutUint16(head[54:], objfile.ProgSize)
 	le.PutUint16(head[56:], 1)
-	copy(head[elfHeaderSize:], putProg(nil, elfProg{typ: elf.PT_LOAD, flags: elf.PF_R | elf.PF_X, filesz: pageSize, memsz: pageSize}, pageSize))
+	copy(head[objfile.ELFHeaderSize:], putProg(nil, objfile.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_X, Filesz: pageSize, Memsz: pageSize}, pageSize))
 	for _, c := range []struct {
 		name string
 		auxv []uint64

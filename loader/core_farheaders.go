@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // maxFar bounds the gaps between the mappings of an image whose program headers
@@ -25,13 +27,13 @@ const maxFarTries = 64
 func (b *grouper) farHeaders(i int) (m *Image, n int) {
 	g, f := b.g, b.maps[i]
 	h := g.elfHead(f.Lo)
-	if h == nil || b.farTries >= maxFarTries || f.off != 0 || h.typ != elf.ET_EXEC && h.typ != elf.ET_DYN {
+	if h == nil || b.farTries >= maxFarTries || f.off != 0 || h.Type != elf.ET_EXEC && h.Type != elf.ET_DYN {
 		return nil, 1
 	}
 	b.farTries++
 	for _, o := range b.maps[i:] {
-		if d := h.phoff - o.off; h.phoff >= o.off && d < uint64(o.Hi-o.Lo) {
-			if progs := g.progsAt(o.Lo+arch.Addr(d), h.phnum); progs != nil {
+		if d := h.Phoff - o.off; h.Phoff >= o.off && d < uint64(o.Hi-o.Lo) {
+			if progs := g.progsAt(o.Lo+arch.Addr(d), h.Phnum); progs != nil {
 				if m := g.elfImageOf(f.Lo, progs); m != nil {
 					return m, 1
 				}
@@ -46,7 +48,7 @@ func (b *grouper) farHeaders(i int) (m *Image, n int) {
 		return nil, 1
 	}
 	m = &Image{Format: "elf", span: f.Span}
-	if h.typ == elf.ET_DYN {
+	if h.Type == elf.ET_DYN {
 		m.bias = uint64(f.Lo)
 	}
 	for n = 1; i+n < len(b.maps); n++ {
@@ -57,7 +59,7 @@ func (b *grouper) farHeaders(i int) (m *Image, n int) {
 	if refused == "" {
 		refused = "no file of that name is at hand"
 	}
-	g.p.warn("no_headers", -1, "the program headers of %s lie at offset %#x of the file, which the dump does not have: %s; frames in it are left and named by guesses only", b.path, h.phoff, refused)
+	g.p.warn("no_headers", -1, "the program headers of %s lie at offset %#x of the file, which the dump does not have: %s; frames in it are left and named by guesses only", b.path, h.Phoff, refused)
 	return m, n
 }
 
@@ -70,7 +72,7 @@ func (b *grouper) fileHeaders(i int) (m *Image, refused string) {
 	if g.find == nil {
 		return nil, ""
 	}
-	head := g.mem.dumped(base)[:elfHeaderSize]
+	head := g.mem.dumped(base)[:objfile.ELFHeaderSize]
 	name := baseName(b.path)
 	for path := range each(g.find, ImageID{Name: name}, b.path) {
 		c, ok := g.p.held.candidate(path)
@@ -90,14 +92,14 @@ func (b *grouper) fileHeaders(i int) (m *Image, refused string) {
 // sameHeader makes an image of the mapping at i and the program headers of the
 // file that data is, or says why it is another file.
 func (b *grouper) sameHeader(i int, data, head []byte) (*Image, string) {
-	if string(within(data, 0, elfHeaderSize)) != string(head) {
+	if string(bin.Slice(data, 0, objfile.ELFHeaderSize)) != string(head) {
 		return nil, "it has another ELF header"
 	}
-	h, err := parseELFHeader(data)
+	h, err := objfile.ParseELFHeader(data)
 	if err != nil {
 		return nil, err.Error()
 	}
-	progs, whole := parseProgs(data, h, h.phnum)
+	progs, whole := objfile.ParseProgs(data, h.Phoff, h.Phnum)
 	if !whole {
 		return nil, "it ends before its program headers do"
 	}
@@ -105,7 +107,7 @@ func (b *grouper) sameHeader(i int, data, head []byte) (*Image, string) {
 	if m == nil {
 		return nil, "its program headers do not map its first page"
 	}
-	id := buildID(progs, func(off, n uint64) []byte { return within(data, off, n) }, true)
+	id := objfile.FileBuildID(data, progs)
 	if m.ID.BuildID != "" && id != m.ID.BuildID {
 		return nil, fmt.Sprintf("its build-id is %s, not %s", id, m.ID.BuildID)
 	}

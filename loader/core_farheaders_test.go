@@ -11,37 +11,38 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // farHeaders moves the program headers of an ELF file to offset at, behind
 // everything else, into a segment of their own, as BOLT does.
 func farHeaders(t testing.TB, data []byte, at uint64) []byte {
 	t.Helper()
-	h, err := parseELFHeader(data)
+	h, err := objfile.ParseELFHeader(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	progs, _ := parseProgs(data, h, h.phnum)
+	progs, _ := objfile.ParseProgs(data, h.Phoff, h.Phnum)
 	end, last := uint64(0), 0
 	for i, p := range progs {
-		if p.typ == elf.PT_LOAD {
-			end, last = max(end, p.vaddr+p.memsz), i
+		if p.Type == elf.PT_LOAD {
+			end, last = max(end, p.Vaddr+p.Memsz), i
 		}
 	}
 	addr := max((end+at-1)&^(at-1), at)
-	size := uint64(len(progs)+1) * elfProgSize
+	size := uint64(len(progs)+1) * objfile.ProgSize
 	var table []byte
 	for i, p := range progs {
-		if p.typ == elf.PT_PHDR {
-			p.off, p.vaddr, p.filesz, p.memsz = at, addr, size, size
+		if p.Type == elf.PT_PHDR {
+			p.Off, p.Vaddr, p.Filesz, p.Memsz = at, addr, size, size
 		}
 		align := uint64(pageSize)
-		if p.typ != elf.PT_LOAD {
+		if p.Type != elf.PT_LOAD {
 			align = 8
 		}
 		table = putProg(table, p, align)
 		if i == last {
-			table = putProg(table, elfProg{typ: elf.PT_LOAD, flags: elf.PF_R, off: at, vaddr: addr, filesz: size, memsz: size}, pageSize)
+			table = putProg(table, objfile.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: at, Vaddr: addr, Filesz: size, Memsz: size}, pageSize)
 		}
 	}
 	out := make([]byte, at, at+size)
@@ -51,7 +52,7 @@ func farHeaders(t testing.TB, data []byte, at uint64) []byte {
 	out = append(out, table...)
 	binary.LittleEndian.PutUint64(out[32:], at)
 	binary.LittleEndian.PutUint16(out[56:], uint16(len(progs)+1))
-	clear(out[h.phoff : h.phoff+uint64(len(progs))*elfProgSize])
+	clear(out[h.Phoff : h.Phoff+uint64(len(progs))*objfile.ProgSize])
 	return out
 }
 

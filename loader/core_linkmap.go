@@ -5,6 +5,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // maxLinks bounds the dynamic linker's list; a process of a thousand
@@ -26,8 +27,8 @@ func (g *coreImages) fromLinkMap() {
 	path, _ := g.mem.text(arch.Addr(aux[atExecFn]))
 	exec := &Image{Format: "elf", Path: path}
 	if n := aux[atPhnum]; n > 0 && n < 1024 {
-		if raw := g.mem.View(arch.Addr(at), int(n)*elfProgSize); raw != nil {
-			exec.progs, _ = parseProgs(raw, &elfHeader{phnum: int(n)}, int(n))
+		if raw := g.mem.View(arch.Addr(at), int(n)*objfile.ProgSize); raw != nil {
+			exec.progs, _ = objfile.ParseProgs(raw, 0, int(n))
 			exec.bias = execBias(exec.progs, at)
 		}
 	}
@@ -35,17 +36,15 @@ func (g *coreImages) fromLinkMap() {
 		g.execFile(exec, at)
 	}
 	if exec.progs != nil {
-		exec.ID.BuildID = buildID(exec.progs, func(at, n uint64) []byte {
-			return g.mem.View(arch.Addr(exec.bias+at), int(n))
-		}, false)
+		exec.ID.BuildID = objfile.MappedBuildID(g.mem, exec.bias, exec.progs)
 	}
 	progs := exec.elfProgs()
 	g.place(exec, arch.Addr(at), arch.Addr(at))
 	g.add(exec)
 	base := arch.Addr(aux[atBase]) // of the dynamic linker; 0 in a static program
 	for _, p := range progs {
-		if p.typ == elf.PT_DYNAMIC {
-			g.walkLinks(exec, g.mem.dynTag(arch.Addr(exec.bias+p.vaddr), 21), base, interp(exec, progs))
+		if p.Type == elf.PT_DYNAMIC {
+			g.walkLinks(exec, g.mem.dynTag(arch.Addr(exec.bias+p.Vaddr), 21), base, interp(exec, progs))
 		}
 	}
 	if len(progs) == 0 {
@@ -67,17 +66,17 @@ func (g *coreImages) fromLinkMap() {
 
 // execBias returns what was added to the program's link addresses, at being
 // where its headers lie.
-func execBias(progs []elfProg, at uint64) uint64 {
+func execBias(progs []objfile.Prog, at uint64) uint64 {
 	for _, p := range progs {
-		if p.typ == elf.PT_PHDR {
-			return at - p.vaddr
+		if p.Type == elf.PT_PHDR {
+			return at - p.Vaddr
 		}
 	}
 	// A static program has no PT_PHDR; its headers follow the ELF header,
 	// which the PT_LOAD of offset 0 maps.
 	for _, p := range progs {
-		if p.typ == elf.PT_LOAD && p.off == 0 {
-			return at - (p.vaddr + elfHeaderSize)
+		if p.Type == elf.PT_LOAD && p.Off == 0 {
+			return at - (p.Vaddr + objfile.ELFHeaderSize)
 		}
 	}
 	return 0
@@ -106,16 +105,16 @@ func (g *coreImages) execFile(exec *Image, at uint64) {
 }
 
 // interp returns the path of the dynamic linker that the program asks for.
-func interp(exec *Image, progs []elfProg) string {
+func interp(exec *Image, progs []objfile.Prog) string {
 	for _, p := range progs {
-		if p.typ != elf.PT_INTERP || p.filesz > 4096 {
+		if p.Type != elf.PT_INTERP || p.Filesz > 4096 {
 			continue
 		}
-		if s, ok := exec.mem.text(arch.Addr(exec.bias + p.vaddr)); ok {
+		if s, ok := exec.mem.text(arch.Addr(exec.bias + p.Vaddr)); ok {
 			return s
 		}
 		if exec.src.open() != nil {
-			return cString(within(exec.src.bytes(), p.off, p.filesz), 0)
+			return bin.CString(bin.Slice(exec.src.bytes(), p.Off, p.Filesz), 0)
 		}
 	}
 	return ""
@@ -188,8 +187,8 @@ func (g *coreImages) place(m *Image, first, last arch.Addr) {
 // dynamicAt returns where PT_DYNAMIC lies, or 0.
 func (m *Image) dynamicAt() arch.Addr {
 	for _, p := range m.elfProgs() {
-		if p.typ == elf.PT_DYNAMIC {
-			return arch.Addr(m.bias + p.vaddr)
+		if p.Type == elf.PT_DYNAMIC {
+			return arch.Addr(m.bias + p.Vaddr)
 		}
 	}
 	return m.dynAt

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A grouper makes images of the mappings of one file, in address order. What
@@ -87,8 +88,8 @@ func (b *grouper) elf(i int) (m *Image, n int) {
 func (b *grouper) fitsELF(m *Image, f fileNote) bool {
 	gap := true
 	for _, p := range m.progs {
-		if s := pageSpan(m.bias+p.vaddr, p.memsz); p.typ == elf.PT_LOAD && s.Has(f.Lo) {
-			if p.off&^(pageSize-1)+uint64(f.Lo-s.Lo) == f.off {
+		if s := pageSpan(m.bias+p.Vaddr, p.Memsz); p.Type == elf.PT_LOAD && s.Has(f.Lo) {
+			if p.Off&^(pageSize-1)+uint64(f.Lo-s.Lo) == f.off {
 				return true
 			}
 			gap = false
@@ -99,12 +100,12 @@ func (b *grouper) fitsELF(m *Image, f fileNote) bool {
 
 // wholeFile reports whether a mapping of n bytes reaches the end of the last
 // of several segments in the file.
-func wholeFile(progs []elfProg, n uint64) bool {
+func wholeFile(progs []objfile.Prog, n uint64) bool {
 	loads, end := 0, uint64(0)
 	for _, p := range progs {
-		if p.typ == elf.PT_LOAD {
+		if p.Type == elf.PT_LOAD {
 			loads++
-			end = max(end, p.off+p.filesz)
+			end = max(end, p.Off+p.Filesz)
 		}
 	}
 	return loads > 1 && n >= end
@@ -133,11 +134,11 @@ func (b *grouper) pe(i int) (m *Image, n int) {
 
 // peImage makes an image of the PE headers h that begin at base, mapped from
 // offset shift of the file.
-func (b *grouper) peImage(i int, base arch.Addr, shift uint64, h *peHeader) (*Image, int) {
+func (b *grouper) peImage(i int, base arch.Addr, shift uint64, h *objfile.PE) (*Image, int) {
 	m := &Image{Format: "pe", pe: h, shift: shift, bias: uint64(base),
-		ID: ImageID{Timestamp: h.timestamp, Size: h.imageSize}}
+		ID: ImageID{Timestamp: h.Timestamp, Size: h.ImageSize}}
 	m.span = b.maps[i].Span
-	end := base + arch.Addr(h.imageSize)
+	end := base + arch.Addr(h.ImageSize)
 	n := 1
 	for i+n < len(b.maps) && b.maps[i+n].Lo < end && b.isSection(h, base, shift, b.maps[i+n]) {
 		n++
@@ -151,11 +152,11 @@ func (b *grouper) peImage(i int, base arch.Addr, shift uint64, h *peHeader) (*Im
 
 // isSection reports whether f is where a section of a PE image that is mapped
 // section by section would lie.
-func (b *grouper) isSection(h *peHeader, base arch.Addr, shift uint64, f fileNote) bool {
-	for i := range h.sections {
-		s := &h.sections[i]
-		at := pageSpan(uint64(base)+uint64(s.va), uint64(max(s.vsize, s.rawSize)))
-		if at.Has(f.Lo) && (shift+uint64(s.rawOff))&^(pageSize-1)+uint64(f.Lo-at.Lo) == f.off && f.Lo > base {
+func (b *grouper) isSection(h *objfile.PE, base arch.Addr, shift uint64, f fileNote) bool {
+	for i := range h.Sections {
+		s := &h.Sections[i]
+		at := pageSpan(uint64(base)+uint64(s.VA), uint64(max(s.VSize, s.RawSize)))
+		if at.Has(f.Lo) && (shift+uint64(s.RawOff))&^(pageSize-1)+uint64(f.Lo-at.Lo) == f.off && f.Lo > base {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // Types of notes in a core (include/uapi/linux/elf.h).
@@ -50,43 +51,43 @@ type fileNote struct {
 
 // readNotes reads one PT_NOTE segment. A core may have several, which together
 // are no longer than the file.
-func (c *core) readNotes(ph elfProg) {
+func (c *core) readNotes(ph objfile.Prog) {
 	if c.noted > uint64(len(c.data)) {
 		return
 	}
-	b := c.data[min(ph.off, uint64(len(c.data))):]
-	if uint64(len(b)) < ph.filesz {
-		c.p.warn("core_cut", int64(len(c.data)), "the file ends within its notes: %d of %d bytes are there", len(b), ph.filesz)
+	b := c.data[min(ph.Off, uint64(len(c.data))):]
+	if uint64(len(b)) < ph.Filesz {
+		c.p.warn("core_cut", int64(len(c.data)), "the file ends within its notes: %d of %d bytes are there", len(b), ph.Filesz)
 	} else {
-		b = b[:ph.filesz]
+		b = b[:ph.Filesz]
 	}
 	if c.noted += uint64(len(b)); c.noted > uint64(len(c.data)) {
-		c.p.warn("note_bad", int64(ph.at), "the segments of notes lie over one another; no more of them are read")
+		c.p.warn("note_bad", int64(ph.At), "the segments of notes lie over one another; no more of them are read")
 		return
 	}
 	c.p.core.notes = append(c.p.core.notes, b)
 	var current uint32 // the thread whose notes follow
-	broken := eachNote(b, int64(ph.off), func(n note) bool {
+	broken := objfile.EachNote(b, int64(ph.Off), func(n objfile.Note) bool {
 		switch {
-		case n.name == seamNote:
+		case n.Name == seamNote:
 			c.keptNote(n)
-		case n.name == "LINUX" && n.typ == ntARMTLS && len(n.desc) >= 8 && len(c.p.Threads) > 0:
-			c.p.Threads[len(c.p.Threads)-1].TLS = arch.Addr(binary.LittleEndian.Uint64(n.desc))
-		case n.name != "CORE":
+		case n.Name == "LINUX" && n.Type == ntARMTLS && len(n.Desc) >= 8 && len(c.p.Threads) > 0:
+			c.p.Threads[len(c.p.Threads)-1].TLS = arch.Addr(binary.LittleEndian.Uint64(n.Desc))
+		case n.Name != "CORE":
 			for _, f := range foreignNotes {
-				if strings.HasPrefix(n.name, f.note) {
+				if strings.HasPrefix(n.Name, f.note) {
 					c.system = f.system
 				}
 			}
-		case n.typ == ntPRStatus:
+		case n.Type == ntPRStatus:
 			current = c.thread(n)
-		case n.typ == ntPRPSInfo:
+		case n.Type == ntPRPSInfo:
 			c.psinfo(n)
-		case n.typ == ntAuxv:
+		case n.Type == ntAuxv:
 			c.auxv(n)
-		case n.typ == ntFile:
+		case n.Type == ntFile:
 			c.fileNotes(n)
-		case n.typ == ntSigInfo:
+		case n.Type == ntSigInfo:
 			c.sigInfo(n, current)
 		}
 		return len(c.p.Threads) < c.opt.Limits.Threads
@@ -95,7 +96,7 @@ func (c *core) readNotes(ph elfProg) {
 		c.p.warn("note_bad", broken, "a note goes past the end of its segment; what follows it is not read")
 	}
 	if len(c.p.Threads) >= c.opt.Limits.Threads {
-		c.p.warn("limit", int64(ph.off), "only the first %d threads are read", len(c.p.Threads))
+		c.p.warn("limit", int64(ph.Off), "only the first %d threads are read", len(c.p.Threads))
 	}
 	if cr := c.p.Crash; cr != nil && cr.Thread == 0 && len(c.p.Threads) > 0 {
 		// Who writes NT_SIGINFO before any thread means the first one.
@@ -105,21 +106,21 @@ func (c *core) readNotes(ph elfProg) {
 
 // thread reads struct elf_prstatus: pr_cursig at 12, pr_pid at 32, and the
 // registers where the CPU has them.
-func (c *core) thread(n note) uint32 {
+func (c *core) thread(n objfile.Note) uint32 {
 	lay := &c.p.Arch.PRStatus
-	if len(n.desc) < lay.Size {
-		c.p.warn("note_bad", n.off, "an NT_PRSTATUS note of %d bytes; a thread of this CPU has %d", len(n.desc), lay.Size)
+	if len(n.Desc) < lay.Size {
+		c.p.warn("note_bad", n.Off, "an NT_PRSTATUS note of %d bytes; a thread of this CPU has %d", len(n.Desc), lay.Size)
 		return 0
 	}
-	t := Thread{ID: binary.LittleEndian.Uint32(n.desc[32:])}
+	t := Thread{ID: binary.LittleEndian.Uint32(n.Desc[32:])}
 	for _, f := range lay.Fields {
-		t.Regs.Set(f.Reg, binary.LittleEndian.Uint64(n.desc[f.Off:]))
+		t.Regs.Set(f.Reg, binary.LittleEndian.Uint64(n.Desc[f.Off:]))
 	}
-	if off := c.p.Arch.TLSOffset; off != 0 && off+8 <= len(n.desc) {
-		t.TLS = arch.Addr(binary.LittleEndian.Uint64(n.desc[off:]))
+	if off := c.p.Arch.TLSOffset; off != 0 && off+8 <= len(n.Desc) {
+		t.TLS = arch.Addr(binary.LittleEndian.Uint64(n.Desc[off:]))
 	}
 	c.p.Threads = append(c.p.Threads, t)
-	if sig := binary.LittleEndian.Uint16(n.desc[12:]); c.p.Crash == nil && sig != 0 && sig != sigStop {
+	if sig := binary.LittleEndian.Uint16(n.Desc[12:]); c.p.Crash == nil && sig != 0 && sig != sigStop {
 		// qemu writes no NT_SIGINFO; the signal's number is all there is.
 		c.p.Crash = &Crash{Thread: t.ID, Signal: uint32(sig)}
 	}
@@ -138,14 +139,14 @@ const faults = 1<<4 | 1<<5 | 1<<7 | 1<<8 | 1<<11
 const siKernel = 0x80
 
 // sigInfo reads siginfo_t: si_signo at 0, si_code at 8, si_addr at 16.
-func (c *core) sigInfo(n note, tid uint32) {
-	if len(n.desc) < 24 {
-		c.p.warn("note_bad", n.off, "an NT_SIGINFO note of %d bytes", len(n.desc))
+func (c *core) sigInfo(n objfile.Note, tid uint32) {
+	if len(n.Desc) < 24 {
+		c.p.warn("note_bad", n.Off, "an NT_SIGINFO note of %d bytes", len(n.Desc))
 		return
 	}
-	cr := Crash{Thread: tid, Signal: binary.LittleEndian.Uint32(n.desc), Code: int32(binary.LittleEndian.Uint32(n.desc[8:]))}
+	cr := Crash{Thread: tid, Signal: binary.LittleEndian.Uint32(n.Desc), Code: int32(binary.LittleEndian.Uint32(n.Desc[8:]))}
 	if cr.Signal < 64 && faults>>cr.Signal&1 != 0 && cr.Code > 0 && cr.Code != siKernel {
-		cr.Address, cr.HasAddr = arch.Addr(binary.LittleEndian.Uint64(n.desc[16:])), true
+		cr.Address, cr.HasAddr = arch.Addr(binary.LittleEndian.Uint64(n.Desc[16:])), true
 	}
 	// gcore writes one for each thread, SIGSTOP being its own doing. A second
 	// one of the same thread is a copy; the first thread's is the process's.
@@ -157,17 +158,17 @@ func (c *core) sigInfo(n note, tid uint32) {
 }
 
 // psinfo reads struct elf_prpsinfo: pr_pid at 24, pr_fname at 40.
-func (c *core) psinfo(n note) {
-	if len(n.desc) < 56 {
-		c.p.warn("note_bad", n.off, "an NT_PRPSINFO note of %d bytes", len(n.desc))
+func (c *core) psinfo(n objfile.Note) {
+	if len(n.Desc) < 56 {
+		c.p.warn("note_bad", n.Off, "an NT_PRPSINFO note of %d bytes", len(n.Desc))
 		return
 	}
-	c.p.PID = int(int32(binary.LittleEndian.Uint32(n.desc[24:])))
-	c.p.Name = cString(append(slices.Clone(n.desc[40:56]), 0), 0)
+	c.p.PID = int(int32(binary.LittleEndian.Uint32(n.Desc[24:])))
+	c.p.Name = bin.CString(append(slices.Clone(n.Desc[40:56]), 0), 0)
 }
 
-func (c *core) auxv(n note) {
-	r := bin.New("NT_AUXV", n.desc)
+func (c *core) auxv(n objfile.Note) {
+	r := bin.New("NT_AUXV", n.Desc)
 	if c.notes.auxv == nil {
 		c.notes.auxv = map[uint64]uint64{}
 	}
@@ -183,15 +184,15 @@ func (c *core) auxv(n note) {
 
 // fileNotes reads NT_FILE: a count and a page size, then start, end and file
 // offset in pages of each mapping, then the paths (fs/binfmt_elf.c).
-func (c *core) fileNotes(n note) {
-	r := bin.New("NT_FILE", n.desc)
+func (c *core) fileNotes(n objfile.Note) {
+	r := bin.New("NT_FILE", n.Desc)
 	count, page := r.U64(), r.U64()
 	num := r.Count(count, 24)
 	if r.Err() != nil || page == 0 || page > 1<<24 {
-		c.p.warn("note_bad", n.off, "NT_FILE claims %d mappings in %d bytes, pages of %#x bytes: it is not read", count, len(n.desc), page)
+		c.p.warn("note_bad", n.Off, "NT_FILE claims %d mappings in %d bytes, pages of %#x bytes: it is not read", count, len(n.Desc), page)
 		return
 	}
-	names := n.desc[16+24*num:]
+	names := n.Desc[16+24*num:]
 	out := make([]fileNote, 0, num)
 	for range num {
 		f := fileNote{Span: arch.Span{Lo: arch.Addr(r.U64()), Hi: arch.Addr(r.U64())}}
@@ -199,7 +200,7 @@ func (c *core) fileNotes(n note) {
 		f.off = pages * page
 		end := bytes.IndexByte(names, 0)
 		if end < 0 {
-			c.p.warn("note_bad", n.off, "NT_FILE has paths for %d of %d mappings", len(out), num)
+			c.p.warn("note_bad", n.Off, "NT_FILE has paths for %d of %d mappings", len(out), num)
 			break
 		}
 		f.path, names = string(names[:end]), names[end+1:]
@@ -207,7 +208,7 @@ func (c *core) fileNotes(n note) {
 			continue
 		}
 		if pages > math.MaxInt64/page || uint64(f.Hi-f.Lo) > math.MaxInt64-f.off {
-			c.p.warn("note_bad", n.off, "NT_FILE has %s mapped at %v from page %#x on, which no file has", f.path, f.Span, pages)
+			c.p.warn("note_bad", n.Off, "NT_FILE has %s mapped at %v from page %#x on, which no file has", f.path, f.Span, pages)
 			continue
 		}
 		out = append(out, f)

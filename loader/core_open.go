@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 func isELFCore(head []byte) bool {
@@ -25,7 +26,7 @@ type core struct {
 	data  []byte
 	opt   Options
 	p     *Process
-	loads []elfProg
+	loads []objfile.Prog
 	notes coreNotes
 	noted uint64     // bytes of notes read
 	kept  *keptNotes // of a trimmed core, else nil
@@ -59,39 +60,39 @@ func (c *core) cut() string {
 // openELFCore opens a core as written by the kernel, gdb's gcore, the
 // runtime's createdump, qemu-user, or WriteTrimmed.
 func openELFCore(data []byte, opt Options) (*Process, error) {
-	h, err := parseELFHeader(data)
+	h, err := objfile.ParseELFHeader(data)
 	if err != nil {
-		return nil, err
+		return nil, formatError(err)
 	}
-	p := &Process{OS: "linux", Arch: arch.ByMachine(h.machine), Memory: &Memory{held: opt.held}, held: opt.held}
+	p := &Process{OS: "linux", Arch: arch.ByMachine(h.Machine), Memory: &Memory{held: opt.held}, held: opt.held}
 	p.held.has(p.Memory)
 	p.held.warn = func(text string) { p.warnLate("file_lost", "%s", text) }
 	if p.Arch == nil {
-		return nil, &FormatError{18, fmt.Sprintf("a core of an unknown CPU (%v)", h.machine)}
+		return nil, &FormatError{18, fmt.Sprintf("a core of an unknown CPU (%v)", h.Machine)}
 	}
-	p.core = &coreFile{machine: h.machine}
+	p.core = &coreFile{machine: h.Machine}
 	c := &core{data: data, opt: opt, p: p, system: foreignABIs[elf.OSABI(data[elf.EI_OSABI])]}
 	progs, whole := c.programs(h)
-	c.loads = make([]elfProg, 0, len(progs))
+	c.loads = make([]objfile.Prog, 0, len(progs))
 	for _, ph := range progs {
-		if ph.typ == elf.PT_LOAD {
+		if ph.Type == elf.PT_LOAD {
 			c.loads = append(c.loads, ph)
 		}
 	}
 	c.memory()
 	for _, ph := range progs {
-		if ph.typ == elf.PT_NOTE {
+		if ph.Type == elf.PT_NOTE {
 			c.readNotes(ph)
 		}
 	}
 	if len(p.Threads) == 0 {
 		switch {
 		case c.system != "":
-			return nil, &FormatError{int64(h.phoff), "a core of " + c.system + ", which tells of its threads in notes that are not known; only cores of Linux are"}
+			return nil, &FormatError{int64(h.Phoff), "a core of " + c.system + ", which tells of its threads in notes that are not known; only cores of Linux are"}
 		case len(p.Memory.segs) == 0:
 			return nil, &FormatError{int64(len(data)), fmt.Sprintf("a core of %d bytes that has neither a thread nor memory%s", len(data), c.cut())}
 		}
-		p.warn("no_threads", int64(h.phoff), "the core has no NT_PRSTATUS note: it tells of no thread")
+		p.warn("no_threads", int64(h.Phoff), "the core has no NT_PRSTATUS note: it tells of no thread")
 	}
 	p.core.auxv = c.notes.auxv
 	c.images()
@@ -107,17 +108,17 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 
 // programs reads the program headers that the file really has, and reports
 // whether these are all.
-func (c *core) programs(h *elfHeader) (progs []elfProg, all bool) {
-	n := h.phnum
+func (c *core) programs(h *objfile.ELFHeader) (progs []objfile.Prog, all bool) {
+	n := h.Phnum
 	if n > c.opt.Limits.Segments {
-		c.p.warn("limit", int64(h.phoff), "the core claims %d segments; only the first %d are read", n, c.opt.Limits.Segments)
+		c.p.warn("limit", int64(h.Phoff), "the core claims %d segments; only the first %d are read", n, c.opt.Limits.Segments)
 		n = c.opt.Limits.Segments
 	}
-	progs, whole := parseProgs(c.data, h, n)
+	progs, whole := objfile.ParseProgs(c.data, h.Phoff, n)
 	if !whole {
-		c.p.warn("core_cut", int64(len(c.data)), "the file ends within its program headers: %d of %d are there", len(progs), h.phnum)
+		c.p.warn("core_cut", int64(len(c.data)), "the file ends within its program headers: %d of %d are there", len(progs), h.Phnum)
 	}
-	return progs, whole && n == h.phnum
+	return progs, whole && n == h.Phnum
 }
 
 // memory makes the memory of the core's segments.
@@ -129,28 +130,28 @@ func (c *core) memory() {
 	m.mapped = make([]mapping, 0, len(c.loads))
 	var cut, lost uint64
 	for _, ph := range c.loads {
-		if ph.memsz > ph.filesz {
+		if ph.Memsz > ph.Filesz {
 			// The kernel lists a mapping whole and says with p_filesz how much
 			// of it follows; the rest was not dumped, and is not zero.
 			m.sparse = false
 		}
-		mem := max(ph.memsz, ph.filesz)
-		if ph.vaddr+mem < ph.vaddr {
-			c.p.warn("segment_bad", int64(ph.at), "a segment at %#x of %#x bytes goes past the end of the address space", ph.vaddr, mem)
+		mem := max(ph.Memsz, ph.Filesz)
+		if ph.Vaddr+mem < ph.Vaddr {
+			c.p.warn("segment_bad", int64(ph.At), "a segment at %#x of %#x bytes goes past the end of the address space", ph.Vaddr, mem)
 			continue
 		}
 		if mem > 0 {
-			lo := arch.Addr(ph.vaddr)
-			m.mapped = append(m.mapped, mapping{arch.Span{Lo: lo, Hi: lo + arch.Addr(mem)}, uint32(ph.flags)})
+			lo := arch.Addr(ph.Vaddr)
+			m.mapped = append(m.mapped, mapping{arch.Span{Lo: lo, Hi: lo + arch.Addr(mem)}, uint32(ph.Flags)})
 		}
-		n := ph.filesz
-		if have := size - min(ph.off, size); have < n {
+		n := ph.Filesz
+		if have := size - min(ph.Off, size); have < n {
 			cut++
 			lost += n - have
 			n = have
 		}
 		if n > 0 {
-			list = append(list, extent{arch.Addr(ph.vaddr), ph.off, n})
+			list = append(list, extent{arch.Addr(ph.Vaddr), ph.Off, n})
 		}
 	}
 	if cut > 0 {

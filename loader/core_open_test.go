@@ -17,6 +17,7 @@ import (
 	"github.com/seamwalk/seam/internal/corpus"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // What is no dump is refused, with a word about what it is.
@@ -174,7 +175,7 @@ func TestCut(t *testing.T) {
 	}
 	for n := 0; n < len(data); n += pageSize {
 		p, err := openBytes("cut", data[:n:n], opt)
-		if n < elfHeaderSize {
+		if n < objfile.ELFHeaderSize {
 			if err == nil {
 				t.Errorf("cut at %#x: opens", n)
 			}
@@ -354,7 +355,7 @@ func sparseCore(b *testing.B, size int64) string {
 	}
 	data := c.bytes()
 	// Make the last segment the large one.
-	last := data[elfHeaderSize+300*elfProgSize:]
+	last := data[objfile.ELFHeaderSize+300*objfile.ProgSize:]
 	binary.LittleEndian.PutUint64(last[16:], 0x7f0000000000)
 	binary.LittleEndian.PutUint64(last[32:], uint64(size))
 	binary.LittleEndian.PutUint64(last[40:], uint64(size))

@@ -4,13 +4,14 @@ import (
 	"debug/elf"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // fromSegments finds PE images in a core without NT_FILE: the linker's list knows
 // nothing of assemblies, but each is mapped read-only from its first byte on,
 // or, in a single-file program, from the page of the bundle that has it. Only
 // the first page of each such segment is looked at.
-func (g *coreImages) fromSegments(loads []elfProg) {
+func (g *coreImages) fromSegments(loads []objfile.Prog) {
 	var host *Image
 	if len(g.list) > 0 {
 		host = g.list[0] // the program
@@ -19,21 +20,21 @@ func (g *coreImages) fromSegments(loads []elfProg) {
 		if len(g.list) >= g.limit {
 			break // finish says so
 		}
-		if l.flags != elf.PF_R || l.filesz == 0 || g.known(arch.Addr(l.vaddr)) {
+		if l.Flags != elf.PF_R || l.Filesz == 0 || g.known(arch.Addr(l.Vaddr)) {
 			continue
 		}
-		lo := arch.Addr(l.vaddr)
+		lo := arch.Addr(l.Vaddr)
 		h, at := g.peHeaderAt(lo, true)
 		if h == nil {
 			continue
 		}
-		m := &Image{Format: "pe", pe: h, bias: uint64(lo) + at, ID: ImageID{Timestamp: h.timestamp, Size: h.imageSize, Name: unnamed}}
+		m := &Image{Format: "pe", pe: h, bias: uint64(lo) + at, ID: ImageID{Timestamp: h.Timestamp, Size: h.ImageSize, Name: unnamed}}
 		m.Flat = !g.textMapped(m)
-		size := uint64(h.imageSize)
+		size := uint64(h.ImageSize)
 		if m.Flat {
 			size = 0
-			for _, s := range h.sections {
-				size = max(size, uint64(s.rawOff)+uint64(s.rawSize))
+			for _, s := range h.Sections {
+				size = max(size, uint64(s.RawOff)+uint64(s.RawSize))
 			}
 		}
 		m.span = pageSpan(m.bias, size)
@@ -60,10 +61,10 @@ func (g *coreImages) known(a arch.Addr) bool {
 // textMapped reports whether something executable is mapped where the first
 // section goes when an image is mapped section by section.
 func (g *coreImages) textMapped(m *Image) bool {
-	if len(m.pe.sections) == 0 {
+	if len(m.pe.Sections) == 0 {
 		return false
 	}
-	mp, ok := g.mem.mappedAt(arch.Addr(m.bias + uint64(m.pe.sections[0].va)))
+	mp, ok := g.mem.mappedAt(arch.Addr(m.bias + uint64(m.pe.Sections[0].VA)))
 	return ok && mp.flags&uint32(elf.PF_X) != 0
 }
 
@@ -98,7 +99,7 @@ func (g *coreImages) fromBundle(m, host *Image) {
 		g.bundle = bundleFiles(s.bytes(), s.progs)
 	}
 	for _, f := range g.bundle {
-		if h := s.peAt(f.off); f.packed == 0 && h != nil && h.timestamp == m.ID.Timestamp && h.imageSize == m.ID.Size {
+		if h := s.peAt(f.off); f.packed == 0 && h != nil && h.Timestamp == m.ID.Timestamp && h.ImageSize == m.ID.Size {
 			m.ID.Name, m.Path, m.shift = baseName(f.name), host.Path, f.off
 			if m.Flat {
 				m.maps = []fileMap{{m.span, f.off &^ (pageSize - 1), m}}

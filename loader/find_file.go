@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // FileFinder finds one file: for the image of its identity (build-id, or
@@ -40,11 +42,11 @@ func identify(path string) (id ImageID) {
 	}
 	defer held.drop(c.data)
 	held.use(func() {
-		if h, err := parseELFHeader(c.data); err == nil {
-			progs, _ := parseProgs(c.data, h, h.phnum)
-			id.BuildID = buildID(progs, func(off, n uint64) []byte { return within(c.data, off, n) }, true)
-		} else if h, err := parsePE(c.data); err == nil {
-			id.Timestamp, id.Size = h.timestamp, h.imageSize
+		if h, err := objfile.ParseELFHeader(c.data); err == nil {
+			progs, _ := objfile.ParseProgs(c.data, h.Phoff, h.Phnum)
+			id.BuildID = objfile.FileBuildID(c.data, progs)
+		} else if h, err := objfile.ParsePE(c.data); err == nil {
+			id.Timestamp, id.Size = h.Timestamp, h.ImageSize
 		}
 	})
 	return id

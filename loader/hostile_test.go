@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A file offset near 2^64 does not reach around its end.
@@ -42,7 +43,7 @@ func TestHostileFileOffset(t *testing.T) {
 	m := &Image{Format: "elf", src: &source{p: &Process{}, mapped: make([]byte, 3*pageSize)}, bias: 0x100000,
 		span: arch.Span{Lo: 0x100000, Hi: 0x102000}}
 	m.src.once.Do(func() {})
-	m.src.progs = []elfProg{{typ: elf.PT_LOAD, vaddr: 0x10, filesz: 0x1000, memsz: 0x1000}}
+	m.src.progs = []objfile.Prog{{Type: elf.PT_LOAD, Vaddr: 0x10, Filesz: 0x1000, Memsz: 0x1000}}
 	if b := m.served(0x100000); b != nil {
 		t.Errorf("%d bytes before the file's begin", len(b))
 	}
@@ -63,7 +64,7 @@ func TestHostileNotes(t *testing.T) {
 	}
 	data := b.bytes()
 	for i := 1; i <= len(b.loads); i++ {
-		copy(data[elfHeaderSize+i*elfProgSize:], data[elfHeaderSize:elfHeaderSize+elfProgSize])
+		copy(data[objfile.ELFHeaderSize+i*objfile.ProgSize:], data[objfile.ELFHeaderSize:objfile.ELFHeaderSize+objfile.ProgSize])
 	}
 	began := time.Now()
 	p, err := openBytes("built", data, Options{Limits: Limits{}.withDefaults()})
@@ -79,20 +80,20 @@ func TestHostileNotes(t *testing.T) {
 // file claims costs no more room than a small multiple of its size.
 func TestHostileSections(t *testing.T) {
 	const n = 20000
-	data := make([]byte, elfHeaderSize+n*elfSectSize+1<<17)
-	strs := data[elfHeaderSize+n*elfSectSize:]
+	data := make([]byte, objfile.ELFHeaderSize+n*objfile.SectionSize+1<<17)
+	strs := data[objfile.ELFHeaderSize+n*objfile.SectionSize:]
 	for i := range strs[:len(strs)-1] {
 		strs[i] = 'n'
 	}
 	for i := range n {
-		h := data[elfHeaderSize+i*elfSectSize:]
+		h := data[objfile.ELFHeaderSize+i*objfile.SectionSize:]
 		binary.LittleEndian.PutUint32(h[4:], uint32(elf.SHT_STRTAB))
 		binary.LittleEndian.PutUint64(h[24:], uint64(len(data)-len(strs)))
 		binary.LittleEndian.PutUint64(h[32:], uint64(len(strs)))
 	}
 	room := 0
-	for _, s := range parseSections(data, &elfHeader{shoff: elfHeaderSize, shnum: n, shstrndx: 0}) {
-		room += len(s.name)
+	for _, s := range (&objfile.ELFHeader{Shoff: objfile.ELFHeaderSize, Shnum: n, Shstrndx: 0}).Sections(data) {
+		room += len(s.Name)
 	}
 	if room > 4*len(data) {
 		t.Errorf("%d bytes of names in %d", room, len(data))
@@ -107,9 +108,9 @@ func TestHostileSections(t *testing.T) {
 		le.PutUint64(file[i:], 0x1000)
 		le.PutUint64(file[i+8:], ^uint64(0))
 	}
-	m := &Image{Format: "elf", src: &source{p: &Process{}, mapped: file, progs: []elfProg{
-		{typ: elf.PT_LOAD, filesz: 1 << 16, memsz: 1 << 16},
-		{typ: elf.PT_DYNAMIC, filesz: 64, memsz: 64}}}}
+	m := &Image{Format: "elf", src: &source{p: &Process{}, mapped: file, progs: []objfile.Prog{
+		{Type: elf.PT_LOAD, Filesz: 1 << 16, Memsz: 1 << 16},
+		{Type: elf.PT_DYNAMIC, Filesz: 64, Memsz: 64}}}}
 	if r := m.elfRelocations(); len(r.list) > len(file)/8 || len(r.list) == 0 {
 		t.Errorf("%d relocations in %d words", len(r.list), len(file)/8)
 	}
@@ -210,7 +211,7 @@ func TestCutCounts(t *testing.T) {
 	b.thread(1, 0, 0)
 	data := b.bytes()
 	le := binary.LittleEndian
-	le.PutUint64(data[elfHeaderSize+2*elfProgSize+8:], 1<<40)
+	le.PutUint64(data[objfile.ELFHeaderSize+2*objfile.ProgSize+8:], 1<<40)
 	for cut, want := range map[int]string{0: "", 10: "1 of 3 segments lack 10 bytes"} {
 		p, err := openBytes("cut", data[:len(data)-cut], Options{Limits: Limits{}.withDefaults()})
 		if err != nil {

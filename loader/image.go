@@ -5,6 +5,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // An ImageID is what tells two builds of one file apart. A field that the
@@ -32,13 +33,13 @@ type Image struct {
 
 	mem   *Memory
 	arch  *arch.Arch
-	maps  []fileMap // what NT_FILE says of it; empty for images of the link map
-	progs []elfProg // ELF: from the dump's header page; nil when that is not there
-	pe    *peHeader // PE: from the dump's header page
-	dynAt arch.Addr // ELF: where the link map says PT_DYNAMIC lies, or 0
-	shift uint64    // where in its file the image begins: not 0 in a single-file bundle
-	src   *source   // its file; nil for the vDSO, which has none
-	copy  bool      // ELF: a second mapping of a part of a program, without headers or tables
+	maps  []fileMap      // what NT_FILE says of it; empty for images of the link map
+	progs []objfile.Prog // ELF: from the dump's header page; nil when that is not there
+	pe    *objfile.PE    // PE: from the dump's header page
+	dynAt arch.Addr      // ELF: where the link map says PT_DYNAMIC lies, or 0
+	shift uint64         // where in its file the image begins: not 0 in a single-file bundle
+	src   *source        // its file; nil for the vDSO, which has none
+	copy  bool           // ELF: a second mapping of a part of a program, without headers or tables
 
 	servedOnce bin.Once
 	ranges     []fileMap // what is taken from the file where the dump has nothing
@@ -137,7 +138,7 @@ func (m *Image) absent(a arch.Addr) Absence {
 }
 
 // elfProgs returns the program headers: the dump's, else the file's.
-func (m *Image) elfProgs() []elfProg {
+func (m *Image) elfProgs() []objfile.Prog {
 	if m.progs != nil || m.Format != "elf" || m.src == nil || m.src.open() == nil {
 		return m.progs
 	}
@@ -145,7 +146,7 @@ func (m *Image) elfProgs() []elfProg {
 }
 
 // peHead returns the PE headers: the dump's, else the file's.
-func (m *Image) peHead() *peHeader {
+func (m *Image) peHead() *objfile.PE {
 	if m.pe != nil || m.Format != "pe" || m.src == nil || m.src.open() == nil {
 		return m.pe
 	}
@@ -157,7 +158,7 @@ func (m *Image) peHead() *peHeader {
 func (m *Image) writable(a arch.Addr) bool {
 	if m.Format == "elf" {
 		for _, p := range m.elfProgs() {
-			if p.typ == elf.PT_LOAD && p.flags&elf.PF_W != 0 && pageSpan(m.bias+p.vaddr, p.memsz).Has(a) {
+			if p.Type == elf.PT_LOAD && p.Flags&elf.PF_W != 0 && pageSpan(m.bias+p.Vaddr, p.Memsz).Has(a) {
 				return true
 			}
 		}
@@ -167,10 +168,10 @@ func (m *Image) writable(a arch.Addr) bool {
 	if m.Flat || h == nil {
 		return false
 	}
-	for i := range h.sections {
-		if s := &h.sections[i]; s.characteristics&peWritable != 0 && pageSpan(m.bias+uint64(s.va), uint64(max(s.vsize, s.rawSize))).Has(a) {
-			d, ok := h.dir(peExceptions)
-			return !ok || !(arch.Span{Lo: arch.Addr(m.bias + uint64(d.rva)), Hi: arch.Addr(m.bias + uint64(d.rva) + uint64(d.size))}).Has(a)
+	for i := range h.Sections {
+		if s := &h.Sections[i]; s.Characteristics&objfile.PEWritable != 0 && pageSpan(m.bias+uint64(s.VA), uint64(max(s.VSize, s.RawSize))).Has(a) {
+			d, ok := h.Dir(objfile.PEExceptions)
+			return !ok || !(arch.Span{Lo: arch.Addr(m.bias + uint64(d.RVA)), Hi: arch.Addr(m.bias + uint64(d.RVA) + uint64(d.Size))}).Has(a)
 		}
 	}
 	return false
@@ -186,17 +187,17 @@ func (m *Image) readOnly() []fileMap {
 		maps := m.maps
 		if len(maps) == 0 {
 			for _, p := range m.src.progs {
-				if p.typ == elf.PT_LOAD {
-					s := pageSpan(m.bias+p.vaddr, p.filesz)
-					maps = append(maps, fileMap{s, p.off - (m.bias + p.vaddr - uint64(s.Lo)), m})
+				if p.Type == elf.PT_LOAD {
+					s := pageSpan(m.bias+p.Vaddr, p.Filesz)
+					maps = append(maps, fileMap{s, p.Off - (m.bias + p.Vaddr - uint64(s.Lo)), m})
 				}
 			}
 		}
 		for _, r := range maps {
 			parts := []fileMap{r}
 			for _, p := range m.src.progs {
-				if p.typ == elf.PT_LOAD && p.flags&elf.PF_W != 0 {
-					parts = without(parts, pageSpan(m.bias+p.vaddr, p.memsz))
+				if p.Type == elf.PT_LOAD && p.Flags&elf.PF_W != 0 {
+					parts = without(parts, pageSpan(m.bias+p.Vaddr, p.Memsz))
 				}
 			}
 			out = append(out, parts...)
@@ -209,17 +210,17 @@ func (m *Image) readOnly() []fileMap {
 	}
 	for _, r := range m.maps {
 		parts := []fileMap{r}
-		for i := range h.sections {
-			if s := &h.sections[i]; s.characteristics&peWritable != 0 {
-				parts = without(parts, pageSpan(m.bias+uint64(s.va), uint64(max(s.vsize, s.rawSize))))
+		for i := range h.Sections {
+			if s := &h.Sections[i]; s.Characteristics&objfile.PEWritable != 0 {
+				parts = without(parts, pageSpan(m.bias+uint64(s.VA), uint64(max(s.VSize, s.RawSize))))
 			}
 		}
 		out = append(out, parts...)
 	}
-	if d, ok := h.dir(peExceptions); ok {
-		if off, n, ok := h.fileOff(d.rva); ok {
-			lo := arch.Addr(m.bias + uint64(d.rva))
-			out = append(out, fileMap{arch.Span{Lo: lo, Hi: lo + arch.Addr(min(d.size, n))}, m.shift + uint64(off), m})
+	if d, ok := h.Dir(objfile.PEExceptions); ok {
+		if off, n, ok := h.FileOff(d.RVA); ok {
+			lo := arch.Addr(m.bias + uint64(d.RVA))
+			out = append(out, fileMap{arch.Span{Lo: lo, Hi: lo + arch.Addr(min(d.Size, n))}, m.shift + uint64(off), m})
 		}
 	}
 	return out

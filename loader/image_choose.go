@@ -9,6 +9,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // maxScan bounds how much of a dump is searched for pointers into images.
@@ -90,42 +91,42 @@ func inAny(spans []arch.Span, a arch.Addr) bool {
 
 // metadataParts returns where a PE file has its metadata root and the streams
 // of it (ECMA-335 II.24.2): file offsets, relative to the image's begin.
-func metadataParts(data []byte, h *peHeader) []uint64 {
+func metadataParts(data []byte, h *objfile.PE) []uint64 {
 	at := func(rva uint32) []byte {
-		off, n, ok := h.fileOff(rva)
+		off, n, ok := h.FileOff(rva)
 		if !ok {
 			return nil
 		}
-		return within(data, uint64(off), min(uint64(n), uint64(len(data))-min(uint64(off), uint64(len(data)))))
+		return bin.Slice(data, uint64(off), min(uint64(n), uint64(len(data))-min(uint64(off), uint64(len(data)))))
 	}
-	d, ok := h.dir(peCLR)
+	d, ok := h.Dir(objfile.PECLR)
 	if !ok {
 		return nil
 	}
-	clr := at(d.rva)
+	clr := at(d.RVA)
 	if len(clr) < 16 {
 		return nil
 	}
 	rva := binary.LittleEndian.Uint32(clr[8:])
 	root := at(rva)
-	off, _, _ := h.fileOff(rva)
+	off, _, _ := h.FileOff(rva)
 	if len(root) < 20 || string(root[:4]) != "BSJB" {
 		return nil
 	}
 	out := []uint64{uint64(off)}
 	p := 16 + uint64(binary.LittleEndian.Uint32(root[12:])) // past the version
-	head := within(root, p, 4)
+	head := bin.Slice(root, p, 4)
 	if head == nil {
 		return out
 	}
 	p += 4
 	for range min(binary.LittleEndian.Uint16(head[2:]), 16) {
-		s := within(root, p, 8)
+		s := bin.Slice(root, p, 8)
 		if s == nil {
 			break
 		}
 		out = append(out, uint64(off)+uint64(binary.LittleEndian.Uint32(s)))
-		name := cString(root[:min(p+8+33, uint64(len(root)))], p+8) // up to 32 bytes, padded to 4
+		name := bin.CString(root[:min(p+8+33, uint64(len(root)))], p+8) // up to 32 bytes, padded to 4
 		p += 8 + (uint64(len(name))+4)&^3
 	}
 	return out
@@ -146,7 +147,7 @@ func (s *source) best(files [][]byte) int {
 	to := s.p.pointers.find(s.p.Memory, s.p.Images)
 	score := make([]int, len(files))
 	for i, data := range files {
-		h, err := parsePE(data)
+		h, err := objfile.ParsePE(data)
 		if err != nil {
 			continue
 		}

@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // withMetadata gives an assembly a CLR header at the start of .text and a
 // metadata root at file offset root with two streams.
 func withMetadata(b []byte, root uint32) []byte {
 	le := binary.LittleEndian
-	le.PutUint32(b[152+112+8*peCLR:], 0x10200)
-	le.PutUint32(b[152+116+8*peCLR:], 72)
+	le.PutUint32(b[152+112+8*objfile.PECLR:], 0x10200)
+	le.PutUint32(b[152+116+8*objfile.PECLR:], 72)
 	le.PutUint32(b[0x208:], 0x10000+root)
 	r := b[root:]
 	copy(r, "BSJB")

@@ -6,6 +6,9 @@ import (
 	"hash/crc32"
 	"iter"
 	"path/filepath"
+
+	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A DebugFile is an ELF file of debugging information: it describes an image
@@ -13,17 +16,17 @@ import (
 type DebugFile struct {
 	held *held // nil: data is in memory
 	data []byte
-	secs []elfSection
+	secs []objfile.Section
 }
 
 // ParseDebugFile reads the section headers of the ELF file that data is, as
 // what .gnu_debugdata unpacks to; nil if it is none.
 func ParseDebugFile(data []byte) *DebugFile {
-	h, err := parseELFHeader(data)
+	h, err := objfile.ParseELFHeader(data)
 	if err != nil {
 		return nil
 	}
-	return &DebugFile{data: data, secs: parseSections(data, h)}
+	return &DebugFile{data: data, secs: h.Sections(data)}
 }
 
 // Section returns the bytes of a section, unpacked; nil if there is none.
@@ -31,14 +34,14 @@ func (d *DebugFile) Section(name string) []byte {
 	if d == nil {
 		return nil
 	}
-	return namedSection(d.held.whole(d.data), d.secs, name)
+	return objfile.SectionData(d.held.whole(d.data), d.secs, name)
 }
 
 // buildID returns the build-id in hex. It is read from its section: the program
 // headers speak of bytes that were stripped.
 func (d *DebugFile) buildID() (id string) {
-	eachNote(d.Section(".note.gnu.build-id"), 0, func(n note) bool {
-		id = hex.EncodeToString(n.desc)
+	objfile.EachNote(d.Section(".note.gnu.build-id"), 0, func(n objfile.Note) bool {
+		id = hex.EncodeToString(n.Desc)
 		return false
 	})
 	return id
@@ -61,9 +64,9 @@ func (s *source) link() debugLink {
 	l := debugLink{id: s.id.BuildID}
 	if s.open() != nil {
 		l.id = s.fileID()
-		b := namedSection(s.bytes(), s.secs(), ".gnu_debuglink")
-		name := cString(b, 0)
-		if crc := within(b, (uint64(len(name))+4)&^3, 4); crc != nil && len(names(ImageID{Name: name}, "")) > 0 {
+		b := objfile.SectionData(s.bytes(), s.secs(), ".gnu_debuglink")
+		name := bin.CString(b, 0)
+		if crc := bin.Slice(b, (uint64(len(name))+4)&^3, 4); crc != nil && len(names(ImageID{Name: name}, "")) > 0 {
 			l.name, l.crc, l.has = name, binary.LittleEndian.Uint32(crc), true
 		}
 	}
@@ -191,5 +194,5 @@ func besides(image, name string) []string {
 
 // fileID returns the build-id of the file itself.
 func (s *source) fileID() string {
-	return buildID(s.progs, func(off, n uint64) []byte { return within(s.bytes(), off, n) }, true)
+	return objfile.FileBuildID(s.bytes(), s.progs)
 }

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // stripped returns a library without unwind tables, and the file that its
@@ -96,12 +98,12 @@ func TestDebugFile(t *testing.T) {
 
 // idOf returns the build-id of an ELF file.
 func idOf(t *testing.T, data []byte) string {
-	h, err := parseELFHeader(data)
+	h, err := objfile.ParseELFHeader(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	progs, _ := parseProgs(data, h, h.phnum)
-	return buildID(progs, func(off, n uint64) []byte { return within(data, off, n) }, true)
+	progs, _ := objfile.ParseProgs(data, h.Phoff, h.Phnum)
+	return objfile.FileBuildID(data, progs)
 }
 
 // pathIn finds an image as if the process had had it in dir, and debug files by

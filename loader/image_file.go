@@ -3,7 +3,6 @@ package loader
 import (
 	"cmp"
 	"debug/elf"
-	"encoding/hex"
 	"fmt"
 	"iter"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A source is the file that one or more images were mapped from. It is looked
@@ -30,10 +30,10 @@ type source struct {
 	state    Absence // why there is none
 	refused  string  // of which files were refused, and why
 	verified bool
-	head     *elfHeader
-	progs    []elfProg
+	head     *objfile.ELFHeader
+	progs    []objfile.Prog
 	secsOnce bin.Once
-	secList  []elfSection
+	secList  []objfile.Section
 	pes      sync.Map // *peHeader by offset
 
 	debugOnce bin.Once
@@ -65,10 +65,10 @@ func (s *source) open() []byte {
 func (s *source) bytes() []byte { return s.p.held.whole(s.mapped) }
 
 // secs returns the file's section headers, once it is open.
-func (s *source) secs() []elfSection {
+func (s *source) secs() []objfile.Section {
 	s.secsOnce.Do(func() {
 		if s.head != nil {
-			s.secList = parseSections(s.bytes(), s.head)
+			s.secList = s.head.Sections(s.bytes())
 		}
 	})
 	return s.secList
@@ -131,13 +131,13 @@ func (s *source) choose(paths iter.Seq[string]) bool {
 // debugOnly reports whether an ELF file is what objcopy --only-keep-debug
 // leaves: its sections that were mapped have no bytes.
 func debugOnly(data []byte) bool {
-	h, err := parseELFHeader(data)
+	h, err := objfile.ParseELFHeader(data)
 	if err != nil {
 		return false
 	}
-	for _, s := range parseSections(data, h) {
-		if s.name == ".text" || s.name == ".dynstr" {
-			return s.typ == elf.SHT_NOBITS
+	for _, s := range h.Sections(data) {
+		if s.Name == ".text" || s.Name == ".dynstr" {
+			return s.Type == elf.SHT_NOBITS
 		}
 	}
 	return false
@@ -160,18 +160,18 @@ func (h *held) candidate(path string) (c candidate, ok bool) {
 
 // take makes c the source's file.
 func (s *source) take(c candidate) {
-	if s.head, _ = parseELFHeader(c.data); s.head != nil {
-		s.progs, _ = parseProgs(c.data, s.head, s.head.phnum)
+	if s.head, _ = objfile.ParseELFHeader(c.data); s.head != nil {
+		s.progs, _ = objfile.ParseProgs(c.data, s.head.Phoff, s.head.Phnum)
 	}
 	s.mapped, s.file, s.refused = c.data, c.path, ""
 }
 
 // peAt returns the headers of the PE image at an offset of the file, or nil.
-func (s *source) peAt(off uint64) *peHeader {
+func (s *source) peAt(off uint64) *objfile.PE {
 	if h, ok := s.pes.Load(off); ok {
-		return h.(*peHeader)
+		return h.(*objfile.PE)
 	}
-	h, err := parsePE(within(s.bytes(), off, uint64(len(s.bytes()))-min(off, uint64(len(s.bytes())))))
+	h, err := objfile.ParsePE(bin.Slice(s.bytes(), off, uint64(len(s.bytes()))-min(off, uint64(len(s.bytes())))))
 	if err != nil {
 		h = nil
 	}
@@ -182,11 +182,11 @@ func (s *source) peAt(off uint64) *peHeader {
 // check says why data is not the file of the images, or "" when it is or may
 // be; sure is whether an identity says so.
 func (s *source) check(data []byte) (why string, sure bool) {
-	if h, err := parseELFHeader(data); err == nil {
-		progs, _ := parseProgs(data, h, h.phnum)
+	if h, err := objfile.ParseELFHeader(data); err == nil {
+		progs, _ := objfile.ParseProgs(data, h.Phoff, h.Phnum)
 		return s.checkELF(data, h, progs)
 	}
-	h, err := parsePE(data)
+	h, err := objfile.ParsePE(data)
 	if err != nil {
 		return "it is neither an ELF nor a PE file", false
 	}
@@ -206,12 +206,12 @@ func (s *source) check(data []byte) (why string, sure bool) {
 // checkELF compares build-ids where the dump has one. Without, it compares
 // what both hold: which file offsets are mapped where, and the dynamic
 // section, whose sizes and addresses differ from build to build.
-func (s *source) checkELF(data []byte, h *elfHeader, progs []elfProg) (why string, sure bool) {
-	if s.p.Arch.Machine != h.machine {
-		return fmt.Sprintf("it is for %v", h.machine), false
+func (s *source) checkELF(data []byte, h *objfile.ELFHeader, progs []objfile.Prog) (why string, sure bool) {
+	if s.p.Arch.Machine != h.Machine {
+		return fmt.Sprintf("it is for %v", h.Machine), false
 	}
 	if s.id.BuildID != "" {
-		id := buildID(progs, func(off, n uint64) []byte { return within(data, off, n) }, true)
+		id := objfile.FileBuildID(data, progs)
 		if id != s.id.BuildID {
 			return fmt.Sprintf("its build-id is %s, not %s", cmp.Or(id, "missing"), s.id.BuildID), false
 		}
@@ -220,7 +220,7 @@ func (s *source) checkELF(data []byte, h *elfHeader, progs []elfProg) (why strin
 	for _, m := range s.images {
 		switch {
 		case m.Format == "pe": // an assembly in a bundle
-			if h, err := parsePE(data[min(m.shift, uint64(len(data))):]); m.pe != nil && (err != nil || h.timestamp != m.pe.timestamp || h.imageSize != m.pe.imageSize) {
+			if h, err := objfile.ParsePE(data[min(m.shift, uint64(len(data))):]); m.pe != nil && (err != nil || h.Timestamp != m.pe.Timestamp || h.ImageSize != m.pe.ImageSize) {
 				return fmt.Sprintf("it has no assembly %s at offset %#x, where the dump has it", m.ID.Name, m.shift), false
 			}
 		default:
@@ -243,7 +243,7 @@ func (s *source) checkELF(data []byte, h *elfHeader, progs []elfProg) (why strin
 
 // checkMaps compares where NT_FILE says the file was mapped with where its
 // program headers want it.
-func (m *Image) checkMaps(progs []elfProg, size uint64) string {
+func (m *Image) checkMaps(progs []objfile.Prog, size uint64) string {
 	for _, r := range m.maps {
 		if r.off >= size {
 			return fmt.Sprintf("it ends at %#x; the dump has it mapped from %#x on", size, r.off)
@@ -252,9 +252,9 @@ func (m *Image) checkMaps(progs []elfProg, size uint64) string {
 		// mapped without access, at whatever offset: such a gap proves nothing.
 		ok, gap := false, true
 		for _, p := range progs {
-			if s := pageSpan(m.bias+p.vaddr, p.memsz); p.typ == elf.PT_LOAD && s.Has(r.Lo) {
+			if s := pageSpan(m.bias+p.Vaddr, p.Memsz); p.Type == elf.PT_LOAD && s.Has(r.Lo) {
 				gap = false
-				ok = ok || p.off&^(pageSize-1) == r.off-uint64(r.Lo-s.Lo)
+				ok = ok || p.Off&^(pageSize-1) == r.off-uint64(r.Lo-s.Lo)
 			}
 		}
 		if !ok && !gap {
@@ -266,18 +266,18 @@ func (m *Image) checkMaps(progs []elfProg, size uint64) string {
 
 // checkDynamic compares the dynamic section with the dump's. The loader adds
 // the bias to some entries, and fills in DT_DEBUG.
-func (m *Image) checkDynamic(data []byte, progs []elfProg) string {
+func (m *Image) checkDynamic(data []byte, progs []objfile.Prog) string {
 	const dtDebug = 21
 	for _, p := range progs {
-		if p.typ != elf.PT_DYNAMIC {
+		if p.Type != elf.PT_DYNAMIC {
 			continue
 		}
-		at := arch.Addr(m.bias + p.vaddr)
+		at := arch.Addr(m.bias + p.Vaddr)
 		if m.dynAt != 0 && m.dynAt != at {
 			return fmt.Sprintf("its dynamic section would lie at %v, not %v", at, m.dynAt)
 		}
 		b := m.mem.dumped(at)
-		f := within(data, p.off, min(p.filesz, uint64(len(b))))
+		f := bin.Slice(data, p.Off, min(p.Filesz, uint64(len(b))))
 		for i := 0; i+16 <= len(f); i += 16 {
 			tag, v, w := le64(f[i:]), le64(f[i+8:]), le64(b[i+8:])
 			if tag != le64(b[i:]) || tag != dtDebug && v != w && v+m.bias != w {
@@ -295,13 +295,13 @@ func (m *Image) checkDynamic(data []byte, progs []elfProg) string {
 // header. Without (gcore's dumps hold no header page of a PE image), it
 // compares the file's size, where sections are mapped, and the RUNTIME_FUNCTIONs
 // that both hold.
-func (m *Image) checkPE(data []byte, h *peHeader) (why string, sure bool) {
-	if !h.knownPE(m.arch) {
-		return fmt.Sprintf("it is for machine %#x", h.machine), false
+func (m *Image) checkPE(data []byte, h *objfile.PE) (why string, sure bool) {
+	if !h.For(m.arch) {
+		return fmt.Sprintf("it is for machine %#x", h.Machine), false
 	}
 	if m.ID.Timestamp != 0 || m.ID.Size != 0 {
-		if h.timestamp != m.ID.Timestamp || h.imageSize != m.ID.Size {
-			return fmt.Sprintf("its timestamp and size are %08X%x, not %08X%x", h.timestamp, h.imageSize, m.ID.Timestamp, m.ID.Size), false
+		if h.Timestamp != m.ID.Timestamp || h.ImageSize != m.ID.Size {
+			return fmt.Sprintf("its timestamp and size are %08X%x, not %08X%x", h.Timestamp, h.ImageSize, m.ID.Timestamp, m.ID.Size), false
 		}
 		return "", true
 	}
@@ -313,48 +313,23 @@ func (m *Image) checkPE(data []byte, h *peHeader) (why string, sure bool) {
 	}
 	for _, r := range m.maps {
 		ok := r.Lo == m.span.Lo && r.off == m.shift&^(pageSize-1)
-		for i := range h.sections {
-			s := &h.sections[i]
-			at := pageSpan(m.bias+uint64(s.va), uint64(max(s.vsize, s.rawSize)))
-			ok = ok || at.Has(r.Lo) && r.off-uint64(r.Lo-at.Lo) == (m.shift+uint64(s.rawOff))&^(pageSize-1)
+		for i := range h.Sections {
+			s := &h.Sections[i]
+			at := pageSpan(m.bias+uint64(s.VA), uint64(max(s.VSize, s.RawSize)))
+			ok = ok || at.Has(r.Lo) && r.off-uint64(r.Lo-at.Lo) == (m.shift+uint64(s.RawOff))&^(pageSize-1)
 		}
 		if !ok {
 			return fmt.Sprintf("none of its sections would be mapped at %v from offset %#x, as the dump has it", r.Lo, r.off), false
 		}
 	}
-	if d, ok := h.dir(peExceptions); ok {
-		if off, n, ok := h.fileOff(d.rva); ok {
-			b := m.mem.dumped(arch.Addr(m.bias + uint64(d.rva)))
-			k := min(uint64(len(b)), uint64(d.size), uint64(n), 1<<16)
-			if f := within(data, m.shift+uint64(off), k); f == nil || string(f) != string(b[:k]) {
+	if d, ok := h.Dir(objfile.PEExceptions); ok {
+		if off, n, ok := h.FileOff(d.RVA); ok {
+			b := m.mem.dumped(arch.Addr(m.bias + uint64(d.RVA)))
+			k := min(uint64(len(b)), uint64(d.Size), uint64(n), 1<<16)
+			if f := bin.Slice(data, m.shift+uint64(off), k); f == nil || string(f) != string(b[:k]) {
 				return "its table of functions differs from the dump's", false
 			}
 		}
 	}
 	return "", false
-}
-
-// buildID returns the NT_GNU_BUILD_ID in hex, or "". read gives n bytes at a
-// file offset (inFile) or a link address.
-func buildID(progs []elfProg, read func(at, n uint64) []byte, inFile bool) (id string) {
-	const ntGNUBuildID = 3
-	for _, p := range progs {
-		if p.typ != elf.PT_NOTE || p.filesz > 1<<16 {
-			continue
-		}
-		at := p.vaddr
-		if inFile {
-			at = p.off
-		}
-		eachNote(read(at, p.filesz), 0, func(n note) bool {
-			if n.name == "GNU" && n.typ == ntGNUBuildID && len(n.desc) > 0 && len(n.desc) <= 64 {
-				id = hex.EncodeToString(n.desc)
-			}
-			return id == ""
-		})
-		if id != "" {
-			return id
-		}
-	}
-	return ""
 }

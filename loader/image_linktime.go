@@ -8,6 +8,8 @@ import (
 	"sort"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A relocation is one that adds the bias: 8 bytes at link address at become
@@ -75,13 +77,13 @@ func (m *Image) FileView(a arch.Addr, n int) []byte {
 // elfLinkTime returns a copy of the n bytes at link address at.
 func (m *Image) elfLinkTime(at uint64, n int) []byte {
 	for _, p := range m.src.progs {
-		if p.typ != elf.PT_LOAD || at < p.vaddr || at-p.vaddr > p.memsz || uint64(n) > p.memsz-(at-p.vaddr) {
+		if p.Type != elf.PT_LOAD || at < p.Vaddr || at-p.Vaddr > p.Memsz || uint64(n) > p.Memsz-(at-p.Vaddr) {
 			continue
 		}
 		b := make([]byte, n)
-		if o := at - p.vaddr; o < p.filesz {
-			k := min(uint64(n), p.filesz-o)
-			f := within(m.src.bytes(), p.off+o, k)
+		if o := at - p.Vaddr; o < p.Filesz {
+			k := min(uint64(n), p.Filesz-o)
+			f := bin.Slice(m.src.bytes(), p.Off+o, k)
 			if f == nil {
 				return nil
 			}
@@ -100,13 +102,13 @@ func (m *Image) peLinkTime(a arch.Addr, n int) []byte {
 	}
 	off, have := uint64(a)-m.bias, uint64(n)
 	if !m.Flat {
-		o, k, ok := h.fileOff(uint32(off))
+		o, k, ok := h.FileOff(uint32(off))
 		if !ok {
 			return nil
 		}
 		off, have = uint64(o), uint64(k)
 	}
-	f := within(m.src.bytes(), m.shift+off, uint64(n))
+	f := bin.Slice(m.src.bytes(), m.shift+off, uint64(n))
 	if f == nil || have < uint64(n) {
 		return nil
 	}
@@ -160,8 +162,8 @@ func (m *Image) elfRelocations() relocations {
 	s := m.src
 	var dyn []byte
 	for _, p := range s.progs {
-		if p.typ == elf.PT_DYNAMIC {
-			if dyn = within(s.bytes(), p.off, min(p.filesz, 1<<16)); dyn == nil {
+		if p.Type == elf.PT_DYNAMIC {
+			if dyn = bin.Slice(s.bytes(), p.Off, min(p.Filesz, 1<<16)); dyn == nil {
 				return relocations{missing: true}
 			}
 		}
@@ -222,8 +224,8 @@ func (m *Image) elfRelocations() relocations {
 // linked returns the n bytes of the file that go to link address at, or nil.
 func (s *source) linked(at, n uint64) []byte {
 	for _, p := range s.progs {
-		if p.typ == elf.PT_LOAD && at >= p.vaddr && at-p.vaddr < p.filesz && n <= p.filesz-(at-p.vaddr) {
-			return within(s.bytes(), p.off+(at-p.vaddr), n)
+		if p.Type == elf.PT_LOAD && at >= p.Vaddr && at-p.Vaddr < p.Filesz && n <= p.Filesz-(at-p.Vaddr) {
+			return bin.Slice(s.bytes(), p.Off+(at-p.Vaddr), n)
 		}
 	}
 	return nil
@@ -234,15 +236,15 @@ func (s *source) linked(at, n uint64) []byte {
 // format, "The .reloc Section"). A ReadyToRun image's are small.
 func (m *Image) peRelocations() []relocation {
 	h := m.peHead()
-	d, ok := h.dir(peRelocs)
+	d, ok := h.Dir(objfile.PERelocs)
 	if !ok {
 		return nil
 	}
-	off, n, ok := h.fileOff(d.rva)
+	off, n, ok := h.FileOff(d.RVA)
 	if !ok {
 		return nil
 	}
-	b := within(m.src.bytes(), m.shift+uint64(off), uint64(min(d.size, n)))
+	b := bin.Slice(m.src.bytes(), m.shift+uint64(off), uint64(min(d.Size, n)))
 	var out []relocation
 	for len(b) >= 8 {
 		page, size := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
@@ -255,9 +257,9 @@ func (m *Image) peRelocations() []relocation {
 				continue
 			}
 			rva := uint64(page) + uint64(v&0xfff)
-			if o, _, ok := h.fileOff(uint32(rva)); ok && rva < 1<<32 {
-				if w := within(m.src.bytes(), m.shift+uint64(o), 8); w != nil {
-					out = append(out, relocation{rva, le64(w) - h.base})
+			if o, _, ok := h.FileOff(uint32(rva)); ok && rva < 1<<32 {
+				if w := bin.Slice(m.src.bytes(), m.shift+uint64(o), 8); w != nil {
+					out = append(out, relocation{rva, le64(w) - h.Base})
 				}
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A section is unpacked whichever way it was packed, and not when it lies
@@ -44,8 +45,8 @@ func TestPackedSections(t *testing.T) {
 		{".debug_frame", elf.SHF_COMPRESSED, z.Bytes()[:8], false},
 		{".zdebug_frame", 0, old[:11], false},
 	} {
-		secs := []elfSection{{name: c.name, flags: c.flags, size: uint64(len(c.data))}}
-		if got := namedSection(c.data, secs, ".debug_frame"); bytes.Equal(got, want) != c.ok || !c.ok && got != nil {
+		secs := []objfile.Section{{Name: c.name, Flags: c.flags, Size: uint64(len(c.data))}}
+		if got := objfile.SectionData(c.data, secs, ".debug_frame"); bytes.Equal(got, want) != c.ok || !c.ok && got != nil {
 			t.Errorf("%s, flags %v: %d bytes", c.name, c.flags, len(got))
 		}
 	}
@@ -56,16 +57,16 @@ func FuzzELFFile(f *testing.F) {
 	lib := elfFile(f, []string{"-nostdlib", "-gz=zlib", "-s"})
 	f.Add(lib[:min(len(lib), 1<<14)], uint64(0x1000))
 	f.Fuzz(func(t *testing.T, data []byte, at uint64) {
-		h, err := parseELFHeader(data)
+		h, err := objfile.ParseELFHeader(data)
 		if err != nil {
 			return
 		}
-		progs, _ := parseProgs(data, h, h.phnum)
+		progs, _ := objfile.ParseProgs(data, h.Phoff, h.Phnum)
 		s := &source{mapped: data, progs: progs, head: h, p: &Process{}}
 		s.fileID()
-		for _, sec := range parseSections(data, h) {
-			if sec.size < 1<<20 {
-				namedSection(data, []elfSection{sec}, sec.name)
+		for _, sec := range h.Sections(data) {
+			if sec.Size < 1<<20 {
+				objfile.SectionData(data, []objfile.Section{sec}, sec.Name)
 			}
 		}
 		debugOnly(data)

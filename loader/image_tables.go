@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // Tags of a dynamic section (gABI chapter 5; DT_GNU_HASH and DT_RELACOUNT are GNU's).
@@ -46,15 +47,15 @@ type found struct {
 func (m *Image) Table(name string) (arch.Span, bool) {
 	if m.Format == "pe" {
 		if name == ".pdata" {
-			return m.Directory(peExceptions)
+			return m.Directory(objfile.PEExceptions)
 		}
 		h := m.peHead()
 		if h == nil || m.Flat {
 			return arch.Span{}, false
 		}
-		for i := range h.sections {
-			if s := &h.sections[i]; s.name == name {
-				return m.within(m.bias+uint64(s.va), uint64(s.vsize))
+		for i := range h.Sections {
+			if s := &h.Sections[i]; s.Name == name {
+				return m.within(m.bias+uint64(s.VA), uint64(s.VSize))
 			}
 		}
 		return arch.Span{}, false
@@ -74,8 +75,8 @@ func (m *Image) Table(name string) (arch.Span, bool) {
 		return arch.Span{}, false
 	}
 	for _, s := range m.src.secs() {
-		if s.name == name && s.flags&elf.SHF_ALLOC != 0 && s.size > 0 {
-			span, ok := m.within(m.bias+s.addr, s.size)
+		if s.Name == name && s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 {
+			span, ok := m.within(m.bias+s.Addr, s.Size)
 			if ok {
 				m.asked.mu.Lock()
 				if m.asked.got == nil {
@@ -101,10 +102,10 @@ func (m *Image) within(a, n uint64) (arch.Span, bool) {
 func (m *Image) ehFrame(name string) (arch.Span, bool) {
 	progs := m.elfProgs()
 	for _, p := range progs {
-		if p.typ != elf.PT_GNU_EH_FRAME {
+		if p.Type != elf.PT_GNU_EH_FRAME {
 			continue
 		}
-		hdr, ok := m.within(m.bias+p.vaddr, p.memsz)
+		hdr, ok := m.within(m.bias+p.Vaddr, p.Memsz)
 		if !ok || name == ".eh_frame_hdr" {
 			return hdr, ok
 		}
@@ -114,7 +115,7 @@ func (m *Image) ehFrame(name string) (arch.Span, bool) {
 			return arch.Span{}, false
 		}
 		for _, l := range progs {
-			if s, ok := m.within(m.bias+l.vaddr, l.memsz); ok && l.typ == elf.PT_LOAD && s.Has(at) {
+			if s, ok := m.within(m.bias+l.Vaddr, l.Memsz); ok && l.Type == elf.PT_LOAD && s.Has(at) {
 				return arch.Span{Lo: at, Hi: s.Hi}, true
 			}
 		}
@@ -169,15 +170,15 @@ func (m *Image) Directory(n int) (arch.Span, bool) {
 	if h == nil {
 		return arch.Span{}, false
 	}
-	d, ok := h.dir(n)
+	d, ok := h.Dir(n)
 	if !ok {
 		return arch.Span{}, false
 	}
-	a, ok := m.At(arch.LinkAddr(d.rva))
+	a, ok := m.At(arch.LinkAddr(d.RVA))
 	if !ok {
 		return arch.Span{}, false
 	}
-	return m.within(uint64(a), uint64(d.size))
+	return m.within(uint64(a), uint64(d.Size))
 }
 
 // At returns where in the process the byte lies that the linker put at l. Of a
@@ -188,7 +189,7 @@ func (m *Image) At(l arch.LinkAddr) (arch.Addr, bool) {
 		if h == nil || l > 1<<32-1 {
 			return 0, false
 		}
-		off, _, ok := h.fileOff(uint32(l))
+		off, _, ok := h.FileOff(uint32(l))
 		a := arch.Addr(m.bias + uint64(off))
 		return a, ok && m.span.Has(a)
 	}
@@ -379,7 +380,7 @@ func (l *symbolLookup) is(i uint32) bool {
 
 // export searches the export table of a PE image, whose names are sorted.
 func (m *Image) export(mem *Memory, name string) (a arch.Addr, size uint64, ok bool) {
-	d, ok := m.Directory(peExports)
+	d, ok := m.Directory(objfile.PEExports)
 	if !ok || m.Flat {
 		return 0, 0, false
 	}

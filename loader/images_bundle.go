@@ -9,6 +9,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A bundleFile is a file in a single-file bundle, appended to the host's ELF image.
@@ -27,18 +28,18 @@ var bundleMarker = []byte{
 // bundleMark returns where in the file the marker is, and the offset of the
 // bundle's header, which is 0 in a host without one. It looks in the data
 // segments only, a few hundred kilobytes.
-func bundleMark(data []byte, progs []elfProg) (mark, header uint64, ok bool) {
+func bundleMark(data []byte, progs []objfile.Prog) (mark, header uint64, ok bool) {
 	left := len(data) // segments that lie over one another are not searched for ever
 	for _, p := range progs {
-		if p.typ != elf.PT_LOAD || p.flags&elf.PF_W == 0 {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W == 0 {
 			continue
 		}
-		seg := within(data, p.off, p.filesz)
+		seg := bin.Slice(data, p.Off, p.Filesz)
 		if left -= len(seg); left < 0 {
 			break
 		}
 		if i := bytes.Index(seg, bundleMarker); i >= 8 {
-			return p.off + uint64(i), le64(seg[i-8:]), true
+			return p.Off + uint64(i), le64(seg[i-8:]), true
 		}
 	}
 	return 0, 0, false
@@ -46,16 +47,16 @@ func bundleMark(data []byte, progs []elfProg) (mark, header uint64, ok bool) {
 
 // checkBundle compares the offset of the bundle's header with the dump's: all
 // programs made from one host have its build-id.
-func (m *Image) checkBundle(data []byte, progs []elfProg) string {
+func (m *Image) checkBundle(data []byte, progs []objfile.Prog) string {
 	mark, header, ok := bundleMark(data, progs)
 	if !ok {
 		return ""
 	}
 	for _, p := range progs {
-		if p.typ != elf.PT_LOAD || p.flags&elf.PF_W == 0 || mark < p.off || mark >= p.off+p.filesz {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W == 0 || mark < p.Off || mark >= p.Off+p.Filesz {
 			continue
 		}
-		b := m.mem.dumped(arch.Addr(m.bias + p.vaddr + (mark - p.off) - 8))
+		b := m.mem.dumped(arch.Addr(m.bias + p.Vaddr + (mark - p.Off) - 8))
 		if len(b) >= 40 && bytes.Equal(b[8:40], bundleMarker) && le64(b) != header {
 			return fmt.Sprintf("it is another application on the same host: its bundle header lies at %#x, not %#x", header, le64(b))
 		}
@@ -64,7 +65,7 @@ func (m *Image) checkBundle(data []byte, progs []elfProg) string {
 }
 
 // bundleFiles reads the bundle's manifest, or nil. The list is by offset.
-func bundleFiles(data []byte, progs []elfProg) []bundleFile {
+func bundleFiles(data []byte, progs []objfile.Prog) []bundleFile {
 	_, header, ok := bundleMark(data, progs)
 	if !ok || header == 0 || header >= uint64(len(data)) {
 		return nil
@@ -151,7 +152,7 @@ func (g *imageList) nameBundled() {
 				m.shift = files[i].off
 				m.bias = uint64(m.span.Lo) + m.shift%pageSize
 				if h := host.peAt(m.shift); h != nil {
-					m.ID.Timestamp, m.ID.Size = h.timestamp, h.imageSize
+					m.ID.Timestamp, m.ID.Size = h.Timestamp, h.ImageSize
 				}
 			}
 			names[m.shift] = baseName(files[i].name)
@@ -188,13 +189,13 @@ func (g *imageList) copied(m *Image, program *source) bool {
 	}
 	mp, ok := g.mem.mappedAt(m.span.Lo)
 	for _, p := range progs {
-		if p.typ != elf.PT_LOAD || m.shift < p.off&^(pageSize-1) || m.shift >= p.off+p.filesz ||
-			ok && mp.flags&^uint32(p.flags)&uint32(elf.PF_X) != 0 {
+		if p.Type != elf.PT_LOAD || m.shift < p.Off&^(pageSize-1) || m.shift >= p.Off+p.Filesz ||
+			ok && mp.flags&^uint32(p.Flags)&uint32(elf.PF_X) != 0 {
 			continue
 		}
-		m.Format, m.Flat, m.shift, m.progs = "elf", false, 0, []elfProg{}
-		m.span.Hi = min(m.span.Hi, m.span.Lo+pageSpan(0, p.off+p.filesz-m.maps[0].off).Hi)
-		m.bias = uint64(m.span.Lo) - (p.vaddr&^(pageSize-1) + m.maps[0].off - p.off&^(pageSize-1))
+		m.Format, m.Flat, m.shift, m.progs = "elf", false, 0, []objfile.Prog{}
+		m.span.Hi = min(m.span.Hi, m.span.Lo+pageSpan(0, p.Off+p.Filesz-m.maps[0].off).Hi)
+		m.bias = uint64(m.span.Lo) - (p.Vaddr&^(pageSize-1) + m.maps[0].off - p.Off&^(pageSize-1))
 		m.ID = ImageID{Name: program.id.Name, BuildID: id.BuildID}
 		m.copy = true
 		return true

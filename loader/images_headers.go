@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // elfImage makes an image of the ELF file whose header page the dump has at
@@ -14,36 +15,36 @@ func (g *imageList) elfImage(base arch.Addr) *Image {
 	if h == nil {
 		return nil
 	}
-	return g.elfImageOf(base, g.progsAt(base+arch.Addr(h.phoff), h.phnum))
+	return g.elfImageOf(base, g.progsAt(base+arch.Addr(h.Phoff), h.Phnum))
 }
 
 // elfHead returns the ELF header that the dump has at base, or nil if there is
 // none of a program or library of the process.
-func (g *imageList) elfHead(base arch.Addr) *elfHeader {
-	head := g.mem.View(base, elfHeaderSize)
+func (g *imageList) elfHead(base arch.Addr) *objfile.ELFHeader {
+	head := g.mem.View(base, objfile.ELFHeaderSize)
 	if head == nil {
 		return nil
 	}
-	h, err := parseELFHeader(head)
-	if err != nil || h.machine != g.p.Arch.Machine || h.phnum == 0 || h.phnum > 1024 {
+	h, err := objfile.ParseELFHeader(head)
+	if err != nil || h.Machine != g.p.Arch.Machine || h.Phnum == 0 || h.Phnum > 1024 {
 		return nil
 	}
 	return h
 }
 
 // progsAt returns the n program headers that the dump has at a, or nil.
-func (g *imageList) progsAt(a arch.Addr, n int) []elfProg {
-	raw := g.mem.View(a, n*elfProgSize)
+func (g *imageList) progsAt(a arch.Addr, n int) []objfile.Prog {
+	raw := g.mem.View(a, n*objfile.ProgSize)
 	if raw == nil {
 		return nil
 	}
-	progs, _ := parseProgs(raw, &elfHeader{}, n)
+	progs, _ := objfile.ParseProgs(raw, 0, n)
 	return progs
 }
 
 // elfImageOf makes an image of the ELF file at base that has these program
 // headers, or nil if it cannot.
-func (g *imageList) elfImageOf(base arch.Addr, progs []elfProg) *Image {
+func (g *imageList) elfImageOf(base arch.Addr, progs []objfile.Prog) *Image {
 	m := &Image{Format: "elf", progs: progs}
 	span, ok := progSpan(progs)
 	if !ok {
@@ -52,8 +53,8 @@ func (g *imageList) elfImageOf(base arch.Addr, progs []elfProg) *Image {
 	// The header lies at file offset 0, which the first PT_LOAD maps.
 	m.bias = uint64(base) - uint64(span.Lo)
 	for _, p := range progs {
-		if p.typ == elf.PT_LOAD && p.off < pageSize {
-			m.bias = uint64(base) - (p.vaddr - p.off)
+		if p.Type == elf.PT_LOAD && p.Off < pageSize {
+			m.bias = uint64(base) - (p.Vaddr - p.Off)
 			break
 		}
 	}
@@ -61,19 +62,17 @@ func (g *imageList) elfImageOf(base arch.Addr, progs []elfProg) *Image {
 	if m.span.Lo > m.span.Hi || !m.span.Has(base) {
 		return nil
 	}
-	m.ID.BuildID = buildID(progs, func(at, n uint64) []byte {
-		return g.mem.View(arch.Addr(m.bias+at), int(n))
-	}, false)
+	m.ID.BuildID = objfile.MappedBuildID(g.mem, m.bias, progs)
 	return m
 }
 
 // progSpan returns the link addresses from the first to the last PT_LOAD.
-func progSpan(progs []elfProg) (s arch.Span, ok bool) {
+func progSpan(progs []objfile.Prog) (s arch.Span, ok bool) {
 	for _, p := range progs {
-		if p.typ != elf.PT_LOAD || p.memsz == 0 || p.memsz > 1<<40 {
+		if p.Type != elf.PT_LOAD || p.Memsz == 0 || p.Memsz > 1<<40 {
 			continue
 		}
-		q := pageSpan(p.vaddr, p.memsz)
+		q := pageSpan(p.Vaddr, p.Memsz)
 		if !ok {
 			s, ok = q, true
 		}
@@ -84,12 +83,12 @@ func progSpan(progs []elfProg) (s arch.Span, ok bool) {
 
 // peHeaderAt looks in the dump for PE headers in the page at a: at its start,
 // or anywhere if the image lies in a bundle.
-func (g *imageList) peHeaderAt(a arch.Addr, anywhere bool) (h *peHeader, at uint64) {
+func (g *imageList) peHeaderAt(a arch.Addr, anywhere bool) (h *objfile.PE, at uint64) {
 	page := g.mem.dumped(a)
 	data := page[:min(len(page), 3*pageSize)]
 	for at := 0; at < pageSize && at+64 <= len(data); at += 16 {
 		if data[at] == 'M' && data[at+1] == 'Z' {
-			if h, err := parsePE(data[at:]); err == nil && h.knownPE(g.p.Arch) {
+			if h, err := objfile.ParsePE(data[at:]); err == nil && h.For(g.p.Arch) {
 				return h, uint64(at)
 			}
 		}

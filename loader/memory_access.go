@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // SIGSEGV, and its si_code SEGV_MAPERR: nothing is mapped at the address
@@ -157,8 +158,8 @@ func joined(spans []arch.Span) []arch.Span {
 func (m *Image) executable(a arch.Addr) (exec, known bool) {
 	if m.Format == "elf" {
 		for _, p := range m.elfProgs() {
-			if p.typ == elf.PT_LOAD && pageSpan(m.bias+p.vaddr, p.memsz).Has(a) {
-				exec, known = exec || p.flags&elf.PF_X != 0, true
+			if p.Type == elf.PT_LOAD && pageSpan(m.bias+p.Vaddr, p.Memsz).Has(a) {
+				exec, known = exec || p.Flags&elf.PF_X != 0, true
 			}
 		}
 		return exec, known
@@ -167,9 +168,9 @@ func (m *Image) executable(a arch.Addr) (exec, known bool) {
 		return false, true // mapped to be read (FlatImageLayout, src/coreclr/vm/peimagelayout.cpp)
 	}
 	if h := m.peHead(); h != nil {
-		for i := range h.sections {
-			if s := &h.sections[i]; pageSpan(m.bias+uint64(s.va), uint64(max(s.vsize, s.rawSize))).Has(a) {
-				exec, known = exec || s.characteristics&peExecutable != 0, true
+		for i := range h.Sections {
+			if s := &h.Sections[i]; pageSpan(m.bias+uint64(s.VA), uint64(max(s.VSize, s.RawSize))).Has(a) {
+				exec, known = exec || s.Characteristics&objfile.PEExecutable != 0, true
 			}
 		}
 	}

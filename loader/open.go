@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // ErrFormat is returned when a file is of no known format.
@@ -18,6 +20,14 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string { return fmt.Sprintf("%s, at offset %#x", e.What, e.Off) }
+
+// formatError returns an error of package objfile as this package's.
+func formatError(err error) error {
+	if e, ok := errors.AsType[*objfile.FormatError](err); ok {
+		return &FormatError{e.Off, e.What}
+	}
+	return err
+}
 
 // Options change how a dump is opened. The zero value is fine.
 type Options struct {

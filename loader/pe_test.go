@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // buildPE returns the file of an assembly for x86-64 Linux: .text at RVA
@@ -32,8 +33,8 @@ func buildPE(stamp uint32) []byte {
 		le.PutUint32(opt[112+8*n:], rva)
 		le.PutUint32(opt[116+8*n:], size)
 	}
-	dir(peExceptions, 0x22010, 24)
-	dir(peRelocs, 0x33000, 12)
+	dir(objfile.PEExceptions, 0x22010, 24)
+	dir(objfile.PERelocs, 0x33000, 12)
 	for i, s := range []struct {
 		name                string
 		va, size, off, flag uint32
@@ -114,11 +115,11 @@ func FuzzPE(f *testing.F) {
 	f.Add(buildPE(1), uint32(0x22010))
 	f.Add(buildPE(2)[:600], uint32(0))
 	f.Fuzz(func(t *testing.T, data []byte, rva uint32) {
-		h, err := parsePE(data)
+		h, err := objfile.ParsePE(data)
 		if err != nil {
 			return
 		}
-		if off, n, ok := h.fileOff(rva); ok && off+n < off {
+		if off, n, ok := h.FileOff(rva); ok && off+n < off {
 			t.Errorf("fileOff(%#x) = %#x, %#x", rva, off, n)
 		}
 		metadataParts(data, h)
@@ -140,7 +141,7 @@ func FuzzBundle(f *testing.F) {
 	data = append(append(data, 5), "a.dll"...)
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		progs := []elfProg{{typ: 1, flags: 2, filesz: uint64(len(data)), memsz: uint64(len(data))}}
+		progs := []objfile.Prog{{Type: 1, Flags: 2, Filesz: uint64(len(data)), Memsz: uint64(len(data))}}
 		for _, b := range bundleFiles(data, progs) {
 			if len(b.name) > 4096 {
 				t.Error("a name of", len(b.name))
@@ -160,7 +161,7 @@ func TestBundleManifest(t *testing.T) {
 	data = append(data, make([]byte, 40)...)
 	data = le.AppendUint64(le.AppendUint64(le.AppendUint64(data, 0x5000), 77), 0)
 	data = append(append(data, 1, 5), "a.dll"...)
-	progs := []elfProg{{typ: 1, flags: 2, filesz: uint64(len(data)), memsz: uint64(len(data))}}
+	progs := []objfile.Prog{{Type: 1, Flags: 2, Filesz: uint64(len(data)), Memsz: uint64(len(data))}}
 	got := bundleFiles(data, progs)
 	if len(got) != 1 || got[0] != (bundleFile{"a.dll", 0x5000, 77, 0}) {
 		t.Errorf("%+v", got)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // Kept is what a trimmed core keeps besides pages of memory, because it was
@@ -127,17 +128,17 @@ func (t *trimmer) collect(touched []arch.Span, st *TrimStats) {
 // makeNotes copies the core's notes and adds ours.
 func (t *trimmer) makeNotes() {
 	for _, seg := range t.p.core.notes {
-		eachNote(seg, 0, func(n note) bool {
-			desc := n.desc
+		objfile.EachNote(seg, 0, func(n objfile.Note) bool {
+			desc := n.Desc
 			switch {
-			case n.name == seamNote, n.name == "LINUX" && n.typ != ntARMTLS, n.name == "CORE" && n.typ == ntFPRegs:
+			case n.Name == seamNote, n.Name == "LINUX" && n.Type != ntARMTLS, n.Name == "CORE" && n.Type == ntFPRegs:
 				// Vector registers have pieces of texts that were copied.
 				return true
-			case n.name == "CORE" && n.typ == ntPRPSInfo && len(desc) > 56:
+			case n.Name == "CORE" && n.Type == ntPRPSInfo && len(desc) > 56:
 				desc = slices.Clone(desc)
 				clear(desc[56:]) // pr_psargs
 			}
-			t.note(n.name, n.typ, desc)
+			t.note(n.Name, n.Type, desc)
 			return true
 		})
 	}
@@ -218,19 +219,19 @@ func (t *trimmer) note(name string, typ uint32, desc []byte) {
 func (t *trimmer) write(w io.Writer) (int64, error) {
 	le := binary.LittleEndian
 	phnum := 1 + len(t.runs) + len(t.bare)
-	many := phnum >= pnXNum
-	off := uint64(elfHeaderSize + phnum*elfProgSize)
+	many := phnum >= objfile.PNXNum
+	off := uint64(objfile.ELFHeaderSize + phnum*objfile.ProgSize)
 	shoff := uint64(0)
 	if many {
 		shoff = off
-		off += elfSectSize
+		off += objfile.SectionSize
 	}
 	h := append([]byte(elf.ELFMAG), byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT))
 	h = append(h, make([]byte, 16-len(h))...)
 	h = le.AppendUint16(h, uint16(elf.ET_CORE))
 	h = le.AppendUint16(h, uint16(t.p.core.machine))
 	h = le.AppendUint32(h, uint32(elf.EV_CURRENT))
-	for _, v := range []uint64{0, elfHeaderSize, shoff} {
+	for _, v := range []uint64{0, objfile.ELFHeaderSize, shoff} {
 		h = le.AppendUint64(h, v)
 	}
 	h = le.AppendUint32(h, 0)
@@ -238,11 +239,11 @@ func (t *trimmer) write(w io.Writer) (int64, error) {
 	if many {
 		shnum = 1
 	}
-	for _, v := range []int{elfHeaderSize, elfProgSize, min(phnum, pnXNum), elfSectSize, shnum, 0} {
+	for _, v := range []int{objfile.ELFHeaderSize, objfile.ProgSize, min(phnum, objfile.PNXNum), objfile.SectionSize, shnum, 0} {
 		h = le.AppendUint16(h, uint16(v))
 	}
 	prog := func(typ elf.ProgType, flags uint32, off, addr, filesz, memsz, align uint64) {
-		h = putProg(h, elfProg{typ: typ, flags: elf.ProgFlag(flags), off: off, vaddr: addr, filesz: filesz, memsz: memsz}, align)
+		h = putProg(h, objfile.Prog{Type: typ, Flags: elf.ProgFlag(flags), Off: off, Vaddr: addr, Filesz: filesz, Memsz: memsz}, align)
 	}
 	prog(elf.PT_NOTE, 0, off, 0, uint64(len(t.notes)), 0, 4)
 	at := off + uint64(len(t.notes))
@@ -257,7 +258,7 @@ func (t *trimmer) write(w io.Writer) (int64, error) {
 		prog(elf.PT_LOAD, b.flags, at, uint64(b.Lo), 0, uint64(b.Hi-b.Lo), pageSize)
 	}
 	if many { // section header 0: sh_info is the number of segments
-		s := make([]byte, elfSectSize)
+		s := make([]byte, objfile.SectionSize)
 		le.PutUint32(s[44:], uint32(phnum))
 		h = append(h, s...)
 	}
@@ -305,11 +306,11 @@ func (s *pageSet) linkRuns(m *Image) []linkRun {
 }
 
 // putProg appends a program header.
-func putProg(b []byte, p elfProg, align uint64) []byte {
+func putProg(b []byte, p objfile.Prog, align uint64) []byte {
 	le := binary.LittleEndian
-	b = le.AppendUint32(b, uint32(p.typ))
-	b = le.AppendUint32(b, uint32(p.flags))
-	for _, v := range []uint64{p.off, p.vaddr, 0, p.filesz, p.memsz, align} {
+	b = le.AppendUint32(b, uint32(p.Type))
+	b = le.AppendUint32(b, uint32(p.Flags))
+	for _, v := range []uint64{p.Off, p.Vaddr, 0, p.Filesz, p.Memsz, align} {
 		b = le.AppendUint64(b, v)
 	}
 	return b

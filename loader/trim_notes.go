@@ -8,6 +8,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // seamNote is the name of the notes in a trimmed core that hold what no page
@@ -101,17 +102,17 @@ func (k *keptImage) absent(m *Image, a arch.Addr) Absence {
 }
 
 // keptNote reads one SEAM note; what is broken is left out with a warning.
-func (c *core) keptNote(n note) {
+func (c *core) keptNote(n objfile.Note) {
 	if c.kept == nil {
 		c.kept = &keptNotes{byBase: map[arch.Addr]*keptImage{}}
 	}
-	if n.typ == keptAccess {
+	if n.Type == keptAccess {
 		c.kept.access = true
 		return
 	}
-	r := bin.New("SEAM note", n.desc)
+	r := bin.New("SEAM note", n.Desc)
 	base := arch.Addr(r.U64())
-	if n.typ == keptHint {
+	if n.Type == keptHint {
 		c.kept.hint = base
 		return
 	}
@@ -124,7 +125,7 @@ func (c *core) keptNote(n note) {
 		c.kept.byBase[base] = k
 		c.kept.images = append(c.kept.images, k)
 	}
-	switch n.typ {
+	switch n.Type {
 	case keptSymbols:
 		for r.Len() > 0 && r.Err() == nil {
 			s := Symbol{At: arch.LinkAddr(r.U64()), Size: r.U64(), Name: keptString(&r)}
@@ -157,7 +158,7 @@ func (c *core) keptNote(n note) {
 		}
 	}
 	if r.Err() != nil {
-		c.p.warn("note_bad", n.off, "a SEAM note of type %d is broken", n.typ)
+		c.p.warn("note_bad", n.Off, "a SEAM note of type %d is broken", n.Type)
 	}
 }
 
@@ -300,8 +301,8 @@ func putHeaders(m *Image) []byte {
 	for _, p := range progs {
 		b = putProg(b, p, 0)
 	}
-	if pe != nil && len(pe.raw) <= maxHeaders {
-		b = append(b, pe.raw...)
+	if pe != nil && len(pe.Raw) <= maxHeaders {
+		b = append(b, pe.Raw...)
 	}
 	return b
 }
@@ -319,9 +320,9 @@ func (g *coreImages) fromKept(kept *keptNotes) {
 			continue
 		}
 		if m.Format == "elf" {
-			n := len(k.headers) / elfProgSize
-			m.progs, _ = parseProgs(k.headers, &elfHeader{}, n)
-		} else if h, err := parsePE(k.headers); err == nil {
+			n := len(k.headers) / objfile.ProgSize
+			m.progs, _ = objfile.ParseProgs(k.headers, 0, n)
+		} else if h, err := objfile.ParsePE(k.headers); err == nil {
 			m.pe = h
 		}
 		g.add(m)

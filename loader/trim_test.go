@@ -9,6 +9,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // retrim trims p and opens the result with no files.
@@ -175,7 +176,7 @@ func TestTrimNotes(t *testing.T) {
 			if _, _, none := n.Lookup("not_there"); a != at || s != size || !ok || none {
 				t.Errorf("header %v: exported is at %v, %d, %v; not_there: %v", header, a, s, ok, none)
 			}
-			if !slices.EqualFunc(n.progs, m.elfProgs(), func(a, b elfProg) bool { a.at, b.at = 0, 0; return a == b }) {
+			if !slices.EqualFunc(n.progs, m.elfProgs(), func(a, b objfile.Prog) bool { a.At, b.At = 0, 0; return a == b }) {
 				t.Errorf("header %v: other program headers", header)
 			}
 			q, _ = retrim(t, q, Kept{})

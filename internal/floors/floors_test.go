@@ -22,6 +22,7 @@ const mod = "github.com/seamwalk/seam/"
 // lower floors, and none of its own.
 var floors = [][]string{
 	{"arch", "internal/bin", "internal/golden", "internal/coreedit", "internal/corpus"},
+	{"internal/objfile"},
 	{"loader", "unwind", "internal/ecma"},
 	{"managed/clr"},
 	{"managed"},
