@@ -63,13 +63,6 @@ func TestCutAndClosed(t *testing.T) {
 							ended.Add(1)
 						}
 					}
-					for _, rt := range s.Runtimes {
-						if n, err := s.NewSnapshotter(rt); err == nil {
-							for k := range p.Threads {
-								n.View(&p.Threads[k])
-							}
-						}
-					}
 				})
 			}
 			walks.Wait()

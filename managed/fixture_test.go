@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/internal/coreedit"
+	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/unwind"
 )
@@ -57,6 +58,28 @@ func openPath(t testing.TB, path string, with func(*Session)) {
 	}
 	defer p.Close()
 	with(Open(p, nil))
+}
+
+// openCase opens the dump of a recorded case.
+func openCase(t testing.TB, name, dump string) *Session {
+	t.Helper()
+	p, err := loader.Open(corpus.Path(t, name, dump), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return Open(p, nil)
+}
+
+func threadOf(t testing.TB, s *Session, tid uint32) *loader.Thread {
+	t.Helper()
+	for i := range s.Process.Threads {
+		if d := &s.Process.Threads[i]; d.ID == tid {
+			return d
+		}
+	}
+	t.Fatalf("no thread %d", tid)
+	return nil
 }
 
 // A stack is the result of one walk.

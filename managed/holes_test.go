@@ -19,7 +19,7 @@ import (
 	"github.com/seamwalk/seam/unwind"
 )
 
-var everyHole = flag.Bool("holes", false, "TestEveryHole, TestReplayHoles: take every word of the shipped dumps, and not a sample")
+var everyHole = flag.Bool("holes", false, "TestEveryHole: take every word of the shipped dumps, and not a sample")
 
 // TestEveryHole takes out of a dump, one after the other, each page that opening
 // it and walking its stacks read, and where that changes an answer each half of

@@ -1,24 +1,21 @@
 package managed
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/coreedit"
-	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/managed/clr"
 )
 
 // loseHeaders takes the code headers of the JIT-compiled methods that have a
-// frame, or one of a funclet, out of a dump: the header, or the word before the
-// code that leads to it.
-func loseHeaders(c *coreedit.Core, stacks []stack, funclets, link bool) (methods int) {
+// frame out of a dump: the header, or the word before the code that leads to it.
+func loseHeaders(c *coreedit.Core, stacks []stack, link bool) (methods int) {
 	lost := map[arch.Addr]bool{}
 	for _, st := range stacks {
 		for i := range st.frames {
 			in := &st.frames[i].Code
-			if in.Kind != clr.JIT || in.Body.Lo == 0 || lost[in.Start] || funclets && !in.Funclet {
+			if in.Kind != clr.JIT || in.Body.Lo == 0 || lost[in.Start] {
 				continue
 			}
 			lost[in.Start] = true
@@ -39,7 +36,7 @@ func TestLostHeaders(t *testing.T) {
 		want := walkAll(openFixture(t, name))
 		for _, link := range []bool{false, true} {
 			c := editable(t, name)
-			methods := loseHeaders(c, want, false, link)
+			methods := loseHeaders(c, want, link)
 			openEdit(t, c, func(s *Session) {
 				frames, gaps := 0, 0
 				for i, got := range walkAll(s) {
@@ -84,60 +81,4 @@ func heldAgainst(t *testing.T, name string, tid uint32, got, want stack) (frames
 		t.Errorf("%s: thread %d is complete after %d of %d frames", name, tid, next, len(want.frames))
 	}
 	return frames, gaps
-}
-
-// TestLostHeadersContract takes the code headers of methods out of a recorded
-// dump that has a frame of a funclet, and their MethodDescs by the precodes
-// alone: DoStackSnapshot makes the callbacks of the whole dump, or stops and
-// says why. The runtime hides frames between a funclet and its method, so a
-// funclet that passes for a body would show them.
-func TestLostHeadersContract(t *testing.T) {
-	path := corpus.Path(t, "net10-callbacks-x64", "dump.zst")
-	c, err := coreedit.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	type result struct {
-		calls []Call
-		hr    HRESULT
-	}
-	replays := func(s *Session) map[uint32]result {
-		n, out := snapshotter(t, s), map[uint32]result{}
-		for _, tid := range n.tids {
-			var r result
-			r.hr = n.Do(Request{TID: tid}, func(c Call) HRESULT {
-				r.calls = append(r.calls, Call{Function: c.Function, IP: c.IP})
-				return S_OK
-			})
-			out[tid] = r
-		}
-		return out
-	}
-	var want map[uint32]result
-	var stacks []stack
-	openPath(t, path, func(s *Session) {
-		want, stacks = replays(s), walkAll(s)
-	})
-	for _, link := range []bool{false, true} {
-		c := c.Clone()
-		loseHeaders(c, stacks, true, link)
-		same, stopped := 0, 0
-		openEdit(t, c, func(s *Session) {
-			for tid, got := range replays(s) {
-				w := want[tid]
-				switch {
-				case got.hr == w.hr && slices.Equal(got.calls, w.calls):
-					same++
-				case got.hr == S_OK || len(got.calls) > len(w.calls) || !slices.Equal(got.calls, w.calls[:len(got.calls)]):
-					t.Errorf("thread %d: %v after %d callbacks, want %v after %d", tid, got.hr, len(got.calls), w.hr, len(w.calls))
-				default:
-					stopped++
-				}
-			}
-		})
-		t.Logf("%d calls are the same, %d stop before", same, stopped)
-		if same == 0 || stopped == 0 {
-			t.Error("nothing was taken away, or all")
-		}
-	}
 }

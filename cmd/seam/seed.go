@@ -6,7 +6,7 @@ import (
 
 	"github.com/seamwalk/seam/internal/report"
 	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/profiler"
 	"github.com/spf13/cobra"
 )
 
@@ -65,7 +65,7 @@ func (f *seedFlags) run(cmd *cobra.Command, path string) error {
 		}
 	}
 	if cmd.Flags().Changed("mode") {
-		if _, err := managed.ParseMode(f.mode); err != nil {
+		if _, err := profiler.ParseMode(f.mode); err != nil {
 			return misuse("--mode: %v", err)
 		}
 	}
@@ -90,7 +90,9 @@ func (f *seedFlags) run(cmd *cobra.Command, path string) error {
 		out.Threads = append(out.Threads, s)
 	}
 	if f.hazards {
-		out.Hazards = r.hazards()
+		if out.Hazards, err = r.hazards(); err != nil {
+			return err
+		}
 	}
 	out.Tail = d.build.Tail()
 	w := buffered(cmd)
@@ -112,11 +114,11 @@ func (f *seedFlags) seed(r *replayer, t *loader.Thread, given []byte) (report.Se
 	}
 	found := n.FindSeed(t)
 	s := r.d.build.Seed(t, r.d.Arch, &found)
-	req := managed.Request{TID: t.ID, Mode: r.mode(&request{Mode: f.mode}, m)}
-	if m != nil && req.Mode != managed.Self {
-		req.Thread = managed.ThreadID(m.Addr)
+	req := profiler.Request{TID: t.ID, Mode: r.mode(&request{Mode: f.mode}, m)}
+	if m != nil && req.Mode != profiler.Self {
+		req.Thread = profiler.ThreadID(m.Addr)
 	}
-	callback := func(managed.Call) managed.HRESULT { return managed.S_OK }
+	callback := func(profiler.Call) profiler.HRESULT { return profiler.S_OK }
 	s.Unseeded = n.Do(req, callback)
 	if found.Seed != nil {
 		req.Context = found.Seed.Context
@@ -133,13 +135,17 @@ func (f *seedFlags) seed(r *replayer, t *loader.Thread, given []byte) (report.Se
 }
 
 // hazards looks for broken guidelines, and words the frames that show them.
-func (r *replayer) hazards() (out []report.Hazard) {
-	for _, h := range r.d.session.Hazards(r.d.build.FrameNames) {
+func (r *replayer) hazards() (out []report.Hazard, err error) {
+	found, err := profiler.Hazards(r.d.session, r.d.build.FrameNames)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range found {
 		shown := report.Hazard{Hazard: h}
 		for _, f := range h.Frames {
 			shown.Shown = append(shown.Shown, fmt.Sprintf("thread %d, frame %d: %v %s", f.TID, f.Index, f.Frame.PC.Addr, f.Name))
 		}
 		out = append(out, shown)
 	}
-	return out
+	return out, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/report"
 	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/profiler"
 	"github.com/spf13/cobra"
 )
 
@@ -69,7 +69,7 @@ carry what the dump cannot tell: "in_syscall": true or false.`,
 	f.widthFlag(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&f.mode, "mode", "", "who walks: `MODE` is self, suspended or os-suspended")
-	fs.Uint32Var(&f.flags, "flags", managed.COR_PRF_SNAPSHOT_REGISTER_CONTEXT, "infoFlags of the call")
+	fs.Uint32Var(&f.flags, "flags", profiler.COR_PRF_SNAPSHOT_REGISTER_CONTEXT, "infoFlags of the call")
 	fs.StringVar(&f.seed, "seed", "", "start from `CTX`: a file, hex, or auto")
 	fs.Uint32Var(&f.contextSize, "context-size", 0, "contextSize of the call, which the runtime does not look at")
 	fs.IntVar(&f.abortAfter, "abort-after", 0, "the `K`-th callback answers other than S_OK; 0: none")
@@ -94,7 +94,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		return misuse("--abort-after %d: not a number of callbacks", f.abortAfter)
 	}
 	if cmd.Flags().Changed("mode") {
-		if _, err := managed.ParseMode(f.mode); err != nil {
+		if _, err := profiler.ParseMode(f.mode); err != nil {
 			return misuse("--mode: %v", err)
 		}
 	}
@@ -204,7 +204,7 @@ func eachRequest(path string, stdin io.Reader, do func(*request) error) error {
 			q.context, err = hex.DecodeString(*q.Seed)
 		}
 		if err == nil && q.Mode != "" {
-			_, err = managed.ParseMode(q.Mode)
+			_, err = profiler.ParseMode(q.Mode)
 		}
 		if err != nil {
 			return fmt.Errorf("--requests: line %d: %w", line, err)
@@ -238,31 +238,29 @@ func readContext(s string) ([]byte, error) {
 type replayer struct {
 	d      *dump
 	names  bool
-	by     map[*clr.Runtime]*managed.Snapshotter
+	first  *clr.Runtime // of the process
+	by     map[*clr.Runtime]*profiler.Snapshotter
 	failed error // of the first call that could not be made
 }
 
 func newReplayer(d *dump, names bool) (*replayer, error) {
-	if len(d.session.Runtimes) == 0 {
-		why := "there is none in this process"
-		if ws := d.session.Warnings; len(ws) > 0 {
-			why = ws[0].Text
-		}
-		return nil, fmt.Errorf("no runtime to replay: %s", why)
+	first, err := profiler.RuntimeOf(d.session)
+	if err != nil {
+		return nil, err
 	}
-	return &replayer{d: d, names: names, by: map[*clr.Runtime]*managed.Snapshotter{}}, nil
+	return &replayer{d: d, names: names, first: first, by: map[*clr.Runtime]*profiler.Snapshotter{}}, nil
 }
 
 // of returns the snapshotter of a runtime; a thread without one is asked of
 // the first.
-func (r *replayer) of(rt *clr.Runtime) (*managed.Snapshotter, error) {
+func (r *replayer) of(rt *clr.Runtime) (*profiler.Snapshotter, error) {
 	if rt == nil {
-		rt = r.d.session.Runtimes[0]
+		rt = r.first
 	}
 	if n := r.by[rt]; n != nil {
 		return n, nil
 	}
-	n, err := r.d.session.NewSnapshotter(rt)
+	n, err := profiler.NewFor(r.d.session, rt)
 	r.by[rt] = n
 	return n, err
 }
@@ -292,15 +290,15 @@ func (r *replayer) call(q *request) *report.Snapshot {
 		return r.refuse(s, err)
 	}
 	s.Mode = r.mode(q, m)
-	req := managed.Request{TID: q.TID, Mode: s.Mode, Flags: q.Flags, Context: q.context, ContextSize: q.ContextSize, InSyscall: q.InSyscall}
+	req := profiler.Request{TID: q.TID, Mode: s.Mode, Flags: q.Flags, Context: q.context, ContextSize: q.ContextSize, InSyscall: q.InSyscall}
 	if m != nil {
-		s.ThreadID = managed.ThreadID(m.Addr)
-		if s.Mode != managed.Self {
+		s.ThreadID = profiler.ThreadID(m.Addr)
+		if s.Mode != profiler.Self {
 			req.Thread = s.ThreadID
 		}
 	}
 	a, limit := r.d.Arch, r.d.build.Limit
-	s.HR = n.Do(req, func(c managed.Call) managed.HRESULT {
+	s.HR = n.Do(req, func(c profiler.Call) profiler.HRESULT {
 		out := report.SnapshotCall{Function: c.Function, IP: c.IP, ContextSize: c.ContextSize}
 		if regs, err := c.Registers(); err == nil {
 			pc, _ := regs.Get(a.PC)
@@ -315,9 +313,9 @@ func (r *replayer) call(q *request) *report.Snapshot {
 			s.Calls = append(s.Calls, out)
 		}
 		if s.Made == q.AbortAfter {
-			return managed.S_FALSE
+			return profiler.S_FALSE
 		}
-		return managed.S_OK
+		return profiler.S_OK
 	})
 	why := n.Why()
 	s.Why, s.Missing = why.String(), why.Missing
@@ -328,18 +326,18 @@ func (r *replayer) call(q *request) *report.Snapshot {
 }
 
 // mode is what q asks for, or what suits the state that the thread is in.
-func (r *replayer) mode(q *request, m *clr.Thread) managed.Mode {
+func (r *replayer) mode(q *request, m *clr.Thread) profiler.Mode {
 	if q.Mode != "" {
-		mode, _ := managed.ParseMode(q.Mode) // checked when it was read
+		mode, _ := profiler.ParseMode(q.Mode) // checked when it was read
 		return mode
 	}
 	switch {
 	case m == nil || m.Cooperative && r.d.OS != "windows":
-		return managed.Self
+		return profiler.Self
 	case m.Cooperative:
-		return managed.OSSuspended
+		return profiler.OSSuspended
 	}
-	return managed.Suspended
+	return profiler.Suspended
 }
 
 func (r *replayer) refuse(s *report.Snapshot, err error) *report.Snapshot {

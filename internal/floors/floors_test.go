@@ -26,6 +26,7 @@ var floors = [][]string{
 	{"loader", "unwind", "internal/ecma"},
 	{"managed/clr"},
 	{"managed"},
+	{"managed/profiler"},
 	{"internal/symbolize"},
 	{"internal/report"},
 	{"cmd/seam"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/profiler"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -17,7 +18,7 @@ import (
 type ProfilerView struct {
 	Thread Thread // its frames are the callbacks; Omitted counts frames of runs too
 	Runs   map[int][]Frame
-	HR     managed.HRESULT
+	HR     profiler.HRESULT
 	Why    string
 }
 
@@ -25,7 +26,7 @@ type ProfilerView struct {
 const kindRun = "run"
 
 // ProfilerView describes what a profiler sees of t.
-func (b *Builder) ProfilerView(t *loader.Thread, view []managed.ViewFrame, hr managed.HRESULT, why string) *ProfilerView {
+func (b *Builder) ProfilerView(t *loader.Thread, view []profiler.ViewFrame, hr profiler.HRESULT, why string) *ProfilerView {
 	v := &ProfilerView{Thread: b.Thread(t), Runs: map[int][]Frame{}, HR: hr, Why: why}
 	d := b.describer()
 	left := b.Limit // frames that may be shown; a run is as many as are in it
@@ -61,7 +62,7 @@ func (b *Builder) ProfilerView(t *loader.Thread, view []managed.ViewFrame, hr ma
 		v.Thread.Frames = append(v.Thread.Frames, f)
 	}
 	d.end(&v.Thread, unwind.Stop{Reason: unwind.EndOfStack})
-	v.Thread.Stop = Stop{Reason: strings.ToLower(hr.Name()), Complete: hr == managed.S_OK, Text: why}
+	v.Thread.Stop = Stop{Reason: strings.ToLower(hr.Name()), Complete: hr == profiler.S_OK, Text: why}
 	return v
 }
 
@@ -170,7 +171,7 @@ func (p *page) view(v *ProfilerView) {
 		p.line(dim, "  ... "+v.Thread.Omitted.sentence())
 	}
 	color := dim
-	if v.HR != managed.S_OK {
+	if v.HR != profiler.S_OK {
 		color = yellow
 	}
 	p.line(color, "  "+clean(strings.Join(slices.DeleteFunc([]string{v.HR.String() + " " + v.HR.Name(), v.Why}, func(s string) bool { return s == "" }), ": ")))

@@ -8,6 +8,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/profiler"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -16,8 +17,8 @@ type Seed struct {
 	Thread     Thread
 	Needed     bool
 	NeedKnown  bool
-	HR         managed.HRESULT // of a walk that is given the seed
-	Unseeded   managed.HRESULT // of one that is given none
+	HR         profiler.HRESULT // of a walk that is given the seed
+	Unseeded   profiler.HRESULT // of one that is given none
 	Native     []Frame
 	Omitted    int // native frames, of those nearest to the managed one
 	Seed       *SeedContext
@@ -25,7 +26,7 @@ type Seed struct {
 	Documented *SeedContext // what the documented search finds; nil: none
 	Stop       *Stop        // why there is no seed
 	Lost       bool         // there is no seed, and a managed frame may be behind the last one
-	Verdict    *managed.Verdict
+	Verdict    *profiler.Verdict
 }
 
 // A SeedContext is a seed for eyes and for programs.
@@ -68,15 +69,15 @@ func (s *Seeds) Sound() bool {
 
 // A Hazard is a guideline of asynchronous walks that the process breaks.
 type Hazard struct {
-	managed.Hazard
+	profiler.Hazard
 	Shown []string // frames that show it
 }
 
 // Seed describes the seed that was found of thread t.
-func (b *Builder) Seed(t *loader.Thread, a *arch.Arch, s *managed.SeedSearch) Seed {
+func (b *Builder) Seed(t *loader.Thread, a *arch.Arch, s *profiler.SeedSearch) Seed {
 	// The native frames, and the seeds' own, are named as those of a stack.
 	frames := append([]managed.Frame(nil), s.Native...)
-	for _, c := range []*managed.Seed{s.Seed, s.Documented} {
+	for _, c := range []*profiler.Seed{s.Seed, s.Documented} {
 		if c != nil {
 			_, rt := b.s.Lookup(c.PC)
 			frames = append(frames, managed.Frame{Kind: managed.Managed, PC: arch.PC{Addr: c.PC, Exact: len(s.Native) == 0}, SP: c.SP, Code: c.Code, Runtime: rt})
@@ -86,7 +87,7 @@ func (b *Builder) Seed(t *loader.Thread, a *arch.Arch, s *managed.SeedSearch) Se
 	out := Seed{Thread: b.Thread(t), Needed: s.Needed, NeedKnown: s.NeedKnown, SameAsDocs: s.SameAsDocumented() || !s.DocumentedKnown, Native: named.Frames[:len(s.Native)]}
 	rest := named.Frames[len(s.Native):]
 	for _, p := range []struct {
-		from *managed.Seed
+		from *profiler.Seed
 		to   **SeedContext
 	}{{s.Seed, &out.Seed}, {s.Documented, &out.Documented}} {
 		if p.from != nil {
@@ -119,7 +120,7 @@ func (b *Builder) FrameNames(t *loader.Thread, frames []managed.Frame) []string 
 	return out
 }
 
-func seedContext(a *arch.Arch, s *managed.Seed) *SeedContext {
+func seedContext(a *arch.Arch, s *profiler.Seed) *SeedContext {
 	c := &SeedContext{PC: s.PC, SP: s.SP, Context: s.Context}
 	if fp, ok := s.Regs.Get(a.FP); ok {
 		c.FP = arch.Addr(fp)

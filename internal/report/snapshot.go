@@ -10,6 +10,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/profiler"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -17,11 +18,11 @@ import (
 type Snapshot struct {
 	Walk     string // label of the request; "" if it has none
 	Thread   Thread
-	ThreadID managed.ThreadID // of the target; 0 if it has no Thread object
-	Mode     managed.Mode
+	ThreadID profiler.ThreadID // of the target; 0 if it has no Thread object
+	Mode     profiler.Mode
 	Flags    uint32
 	Seeded   bool // a seed was given
-	HR       managed.HRESULT
+	HR       profiler.HRESULT
 	Why      string         // what decided HR; "" if nothing is to be said
 	Missing  bool           // the walk ends where it does because the dump lacks what it reads
 	Error    string         // why the call could not be made; HR then means nothing
@@ -34,7 +35,7 @@ func (s *Snapshot) Whole() bool { return s.Error == "" && !s.Missing }
 
 // A SnapshotCall is one callback that the runtime would have made.
 type SnapshotCall struct {
-	Function       managed.FunctionID
+	Function       profiler.FunctionID
 	IP, PC, SP, FP arch.Addr
 	ContextSize    uint32
 	Context        []byte // nil without COR_PRF_SNAPSHOT_REGISTER_CONTEXT
@@ -207,7 +208,7 @@ func (o *Snapshots) pageOf(s *Snapshot) {
 		last += ": " + s.Why
 	}
 	color := dim
-	if s.HR != managed.S_OK {
+	if s.HR != profiler.S_OK {
 		color = yellow
 	}
 	p.line(color, "  "+strings.Repeat(" ", digits)+"  "+clean(last))

@@ -1,10 +1,11 @@
-package managed
+package profiler
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed"
 )
 
 // A hazardRule is a guideline for asynchronous walks, of the documentation of
@@ -236,7 +237,7 @@ func (j *judge) sharedLock(w, t *stoppedStack) (h Hazard, ok bool) {
 // holds returns the youngest frame of t, where it was stopped, for which is
 // holds; -1 if there is none. What managed code called before does not count.
 func (j *judge) holds(t *stoppedStack, is func(k int) bool) int {
-	for k := t.at; k < len(t.frames) && t.frames[k].Kind == Native; k++ {
+	for k := t.at; k < len(t.frames) && t.frames[k].Kind == managed.Native; k++ {
 		if is(k) {
 			return k
 		}
@@ -262,7 +263,7 @@ func (j *judge) owner(word arch.Addr) uint32 {
 // firstManaged returns the index of the youngest managed frame, -1 if there is none.
 func firstManaged(st *stoppedStack) int {
 	for k := range st.frames {
-		if st.frames[k].Kind == Managed {
+		if st.frames[k].Kind == managed.Managed {
 			return k
 		}
 	}

@@ -1,10 +1,11 @@
-package managed
+package profiler
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed"
 )
 
 // TestView holds what a profiler sees against the whole stack: every native
@@ -24,7 +25,7 @@ func TestView(t *testing.T) {
 			var native []place
 			frames, _ := w.Walk(nil, d)
 			for _, f := range frames {
-				if f.Kind == Native {
+				if f.Kind == managed.Native {
 					native = append(native, place{f.PC.Addr, f.SP})
 				}
 			}
@@ -33,7 +34,7 @@ func TestView(t *testing.T) {
 				t.Errorf("%s: thread %d: S_OK and no callback", name, d.ID)
 			}
 			for _, v := range view {
-				if v.Frame.Kind == Managed {
+				if v.Frame.Kind == managed.Managed {
 					continue
 				}
 				runs++

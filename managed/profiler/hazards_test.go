@@ -1,4 +1,4 @@
-package managed
+package profiler
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
 )
 
@@ -39,7 +40,7 @@ func (f packedFinder) Find(id loader.ImageID, path string) []string {
 }
 
 // openHung opens a case with or without the files of its images.
-func openHung(t *testing.T, name string, files bool) *Session {
+func openHung(t *testing.T, name string, files bool) *managed.Session {
 	t.Helper()
 	dir := corpus.Path(t)
 	opt := &loader.Options{}
@@ -51,17 +52,17 @@ func openHung(t *testing.T, name string, files bool) *Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	return Open(p, nil)
+	return managed.Open(p, nil)
 }
 
 // symbolNames names the functions that decide in the recorded cases by the
 // dynamic symbols of their images, if these are at hand.
-func symbolNames(s *Session) Namer {
-	return func(t *loader.Thread, frames []Frame) []string {
+func symbolNames(s *managed.Session) Namer {
+	return func(t *loader.Thread, frames []managed.Frame) []string {
 		out := make([]string, len(frames))
 		for i := range frames {
 			f := &frames[i]
-			if f.Kind == Managed {
+			if f.Kind == managed.Managed {
 				m, _ := f.Runtime.Describe(f.Code.Method)
 				out[i] = m.Name
 				continue
@@ -78,6 +79,15 @@ func symbolNames(s *Session) Namer {
 		}
 		return out
 	}
+}
+
+func hazardsOf(t *testing.T, s *managed.Session) []Hazard {
+	t.Helper()
+	hs, err := Hazards(s, symbolNames(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hs
 }
 
 // TestHazardsHung diagnoses three processes whose profiler broke a guideline,
@@ -106,7 +116,7 @@ func TestHazardsHung(t *testing.T) {
 			}
 			for _, files := range []bool{true, false} {
 				s := openHung(t, c.name, files)
-				hs := s.Hazards(symbolNames(s))
+				hs := hazardsOf(t, s)
 				if len(hs) != 1 {
 					t.Fatalf("%d hazards: %+v", len(hs), hs)
 				}
@@ -148,7 +158,7 @@ func TestHazardsHung(t *testing.T) {
 func TestHazardsNone(t *testing.T) {
 	for _, c := range []string{"net10-scenarios-x64/normal.zst", "net10-busy-x64/a/dump.zst", "net10-busy-x64/b/dump.zst", "net10-busy-x64/c/dump.zst", "deep-dotnet-x64/dump.zst", "net10-callbacks-x64/dump.zst"} {
 		s := openCase(t, filepath.Dir(c), filepath.Base(c))
-		if hs := s.Hazards(symbolNames(s)); len(hs) > 0 {
+		if hs := hazardsOf(t, s); len(hs) > 0 {
 			t.Errorf("%s: %+v", c, hs)
 		}
 	}
@@ -158,11 +168,11 @@ func TestHazardsNone(t *testing.T) {
 func TestHazardsDead(t *testing.T) {
 	dir := filepath.Join("net10-hung-x64", "malloc")
 	s := openHung(t, "malloc", false)
-	target := s.Hazards(symbolNames(s))[0].Target
+	target := hazardsOf(t, s)[0].Target
 	m, _ := s.Thread(target)
 	v, _ := s.Process.Memory.Word(m.Addr)
 	s = openEdited(t, dir, "dump.zst", edit{m.Addr, v | 0x800})
-	hs := s.Hazards(symbolNames(s))
+	hs := hazardsOf(t, s)
 	if len(hs) != 1 || !strings.Contains(hs[0].Rule, "alive") || hs[0].Target != target {
 		t.Errorf("%+v", hs)
 	}
@@ -178,11 +188,11 @@ func TestHazardRules(t *testing.T) {
 	stack := func(tid uint32, th *clr.Thread, waiting bool, handler int, fs ...frame) stoppedStack {
 		st := stoppedStack{tid: tid, thread: th, waiting: waiting, handler: handler, at: handler + 2}
 		for _, f := range fs {
-			kind := Native
+			kind := managed.Native
 			if f.img == nil {
-				kind = Managed
+				kind = managed.Managed
 			}
-			st.frames = append(st.frames, Frame{Kind: kind})
+			st.frames = append(st.frames, managed.Frame{Kind: kind})
 			st.names = append(st.names, f.name)
 			st.images = append(st.images, f.img)
 		}

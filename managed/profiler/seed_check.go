@@ -1,4 +1,4 @@
-package managed
+package profiler
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 )
 
 // A Verdict is what becomes of a seed that somebody else computed.
@@ -135,7 +136,7 @@ func (n *Snapshotter) frameWith(t *loader.Thread, pc, sp arch.Addr) (depth int, 
 	above, near := 0, ^arch.Addr(0)
 	for i := range n.frames {
 		f := &n.frames[i]
-		if f.Kind != Managed {
+		if f.Kind != managed.Managed {
 			continue
 		}
 		if f.PC.Addr == pc {

@@ -1,4 +1,4 @@
-package managed
+package profiler
 
 import (
 	"encoding/binary"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
 )
 
@@ -22,7 +23,7 @@ type edit struct {
 }
 
 // openEdited opens a recorded dump in which words are changed.
-func openEdited(t testing.TB, name, dump string, edits ...edit) *Session {
+func openEdited(t testing.TB, name, dump string, edits ...edit) *managed.Session {
 	t.Helper()
 	packed, err := os.ReadFile(filepath.Join(corpus.Path(t), name, dump))
 	if err != nil {
@@ -61,7 +62,7 @@ func openEdited(t testing.TB, name, dump string, edits ...edit) *Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	return Open(p, nil)
+	return managed.Open(p, nil)
 }
 
 // TestEditedFrames gives the walk chains of Frames that no runtime makes.
@@ -244,7 +245,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	})
 	b.Run("whole", func(b *testing.B) { // with what a new snapshotter has to find out first
 		for b.Loop() {
-			n, _ := s.NewSnapshotter(s.Runtimes[0])
+			n, _ := New(s)
 			replayAll(n)
 		}
 	})

@@ -1,4 +1,4 @@
-package managed
+package profiler
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/coreedit"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 )
 
 // TestReplayHoles takes out of the shipped dumps each page that the replay of
@@ -80,7 +81,7 @@ func newReplayHoles(t *testing.T, core *coreedit.Core) *replayHoles {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	s := Open(p, nil)
+	s := managed.Open(p, nil)
 	n := snapshotter(t, s)
 	for i := range p.Threads {
 		m, _ := s.Thread(p.Threads[i].ID)
@@ -133,7 +134,7 @@ func (h *replayHoles) try(a arch.Addr, n uint64) {
 		h.t.Fatal(err)
 	}
 	changed, told := false, false
-	openPath(h.t, h.file.Name(), func(s *Session) {
+	openPath(h.t, h.file.Name(), func(s *managed.Session) {
 		if told = len(s.Runtimes) == 0; told {
 			if changed = true; len(s.Warnings) == 0 {
 				h.t.Errorf("without %v: no runtime, and no warning", a)

@@ -1,11 +1,13 @@
-package managed
+package profiler
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
 )
 
@@ -35,19 +37,19 @@ type Wait struct {
 type HazardFrame struct {
 	TID   uint32
 	Index int
-	Frame Frame
+	Frame managed.Frame
 	Name  string
 }
 
 // A Namer names the frames of a thread: functions as their symbols are called,
 // without parameters, methods by their metadata names.
-type Namer func(t *loader.Thread, frames []Frame) []string
+type Namer func(t *loader.Thread, frames []managed.Frame) []string
 
 // A stoppedStack is one thread as the guidelines look at it.
 type stoppedStack struct {
 	tid     uint32
 	thread  *clr.Thread // nil if the runtime does not know it
-	frames  []Frame
+	frames  []managed.Frame
 	names   []string
 	images  []*loader.Image
 	waiting bool      // it is in a system call
@@ -64,16 +66,17 @@ type stoppedStack struct {
 // stopped a thread in the handler of a signal, in which it waits for the
 // profiler, while the profiler's walker is where it must not be. A process in
 // which no thread is stopped so has none.
-func (s *Session) Hazards(name Namer) []Hazard {
-	var rt *clr.Runtime
-	var rp *clr.Replay
-	if len(s.Runtimes) > 0 {
-		rt = s.Runtimes[0]
-		rp = rt.Replay()
+//
+// It is an error if s has no CoreCLR, or if name is nil.
+func Hazards(s *managed.Session, name Namer) ([]Hazard, error) {
+	rt, err := RuntimeOf(s)
+	if err != nil {
+		return nil, err
 	}
-	if rt == nil {
-		return nil
+	if name == nil {
+		return nil, errors.New("guidelines are judged by the names of functions, and nobody is given to name them")
 	}
+	rp := rt.Replay()
 	var (
 		stacks []stoppedStack
 		w      = s.NewWalker()
@@ -85,7 +88,7 @@ func (s *Session) Hazards(name Namer) []Hazard {
 		st.frames, _ = w.Walk(nil, t)
 		st.images = make([]*loader.Image, len(st.frames))
 		for k := range st.frames {
-			if st.frames[k].Kind == Native {
+			if st.frames[k].Kind == managed.Native {
 				st.images[k] = s.Process.ImageAt(st.frames[k].PC.Lookup())
 			}
 		}
@@ -97,19 +100,19 @@ func (s *Session) Hazards(name Namer) []Hazard {
 		}
 		st.stopped(rt.Image)
 		if st.thread != nil {
-			st.calls = s.newestCall(rt, rp, st.thread)
+			st.calls = newestCall(rp, st.thread)
 		}
 		stacks = append(stacks, st)
 	}
 	if !slices.ContainsFunc(stacks, func(st stoppedStack) bool { return st.handler >= 0 }) {
-		return nil // names cost the most
+		return nil, nil // names cost the most
 	}
 	for i := range stacks {
 		stacks[i].names = name(&s.Process.Threads[i], stacks[i].frames)
 	}
 	j := judge{stacks: stacks, runtime: rt.Image, mem: s.Process.Memory}
-	j.suspensionAt, j.suspender = s.suspender(rp)
-	return j.hazards()
+	j.suspensionAt, j.suspender = suspender(s, rp)
+	return j.hazards(), nil
 }
 
 // stopped finds the signal handler that the thread is in. The runtime's own
@@ -117,7 +120,7 @@ func (s *Session) Hazards(name Namer) []Hazard {
 func (st *stoppedStack) stopped(runtime *loader.Image) {
 	for k := 2; k < len(st.frames); k++ {
 		// The frame below a trampoline was interrupted: its pc is exact.
-		if f := &st.frames[k]; f.Kind == Gap || !f.PC.Exact {
+		if f := &st.frames[k]; f.Kind == managed.Gap || !f.PC.Exact {
 			continue
 		}
 		if lib := st.images[k-2]; lib != nil && lib != runtime && st.waiting {
@@ -128,26 +131,23 @@ func (st *stoppedStack) stopped(runtime *loader.Image) {
 }
 
 // newestCall returns the image that the newest P/Invoke of t leads to.
-func (s *Session) newestCall(rt *clr.Runtime, rp *clr.Replay, t *clr.Thread) *loader.Image {
-	c := chain{rt: rt, next: t.Frame}
-	for {
-		f, ok := c.pop()
-		if !ok {
-			return nil
-		}
-		if f.Kind == clr.InlinedCallFrame {
-			return rp.PInvokeImage(f)
+func newestCall(rp *clr.Replay, t *clr.Thread) *loader.Image {
+	var c frameChain
+	for c.begin(rp, t.Frame); !c.end; c.next(rp) {
+		if c.frame.Kind == clr.InlinedCallFrame {
+			return rp.PInvokeImage(c.frame)
 		}
 	}
+	return nil
 }
 
 // suspender returns the thread that suspends the runtime, 0 if none does, and
 // the variable that says so.
-func (s *Session) suspender(rp *clr.Replay) (at arch.Addr, tid uint32) {
+func suspender(s *managed.Session, rp *clr.Replay) (at arch.Addr, tid uint32) {
 	at, thread := rp.Suspender()
-	for id, m := range s.threads {
-		if thread != 0 && m.thread.Addr == thread {
-			return at, id
+	for i := range s.Process.Threads {
+		if t, _ := s.Thread(s.Process.Threads[i].ID); t != nil && thread != 0 && t.Addr == thread {
+			return at, s.Process.Threads[i].ID
 		}
 	}
 	return at, 0

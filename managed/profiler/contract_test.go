@@ -1,4 +1,4 @@
-package managed
+package profiler
 
 import (
 	"strconv"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
 )
 
@@ -61,12 +62,12 @@ func TestContractRecorded(t *testing.T) {
 }
 
 // snapshotter returns one over the runtime of s.
-func snapshotter(t testing.TB, s *Session) *Snapshotter {
+func snapshotter(t testing.TB, s *managed.Session) *Snapshotter {
 	t.Helper()
 	if len(s.Runtimes) != 1 {
 		t.Fatalf("%d runtimes: %v", len(s.Runtimes), s.Warnings)
 	}
-	n, err := s.NewSnapshotter(s.Runtimes[0])
+	n, err := New(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package managed
+package profiler
 
 import (
 	"bufio"
@@ -18,10 +18,11 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 )
 
 // openCase opens the dump of a recorded case.
-func openCase(t testing.TB, name, dump string) *Session {
+func openCase(t testing.TB, name, dump string) *managed.Session {
 	t.Helper()
 	dir := corpus.Path(t)
 	p, err := loader.Open(filepath.Join(dir, name, dump), nil)
@@ -29,17 +30,17 @@ func openCase(t testing.TB, name, dump string) *Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	return Open(p, nil)
+	return managed.Open(p, nil)
 }
 
 // openCaseFor is openCase for a session that subtests share.
-func openCaseFor(t testing.TB, name, dump string) *Session {
+func openCaseFor(t testing.TB, name, dump string) *managed.Session {
 	t.Helper()
 	p, err := loader.Open(filepath.Join(corpus.Path(t), name, dump), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Open(p, nil)
+	return managed.Open(p, nil)
 }
 
 // A recorded is one line of record.jsonl that the tests look at.

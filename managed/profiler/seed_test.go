@@ -1,4 +1,4 @@
-package managed
+package profiler
 
 import (
 	"strings"
@@ -6,9 +6,10 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 )
 
-func threadOf(t testing.TB, s *Session, tid uint32) *loader.Thread {
+func threadOf(t testing.TB, s *managed.Session, tid uint32) *loader.Thread {
 	t.Helper()
 	for i := range s.Process.Threads {
 		if d := &s.Process.Threads[i]; d.ID == tid {

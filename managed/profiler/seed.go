@@ -1,8 +1,9 @@
-package managed
+package profiler
 
 import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
 	"github.com/seamwalk/seam/unwind"
 )
@@ -22,8 +23,8 @@ type SeedSearch struct {
 	// mode. Otherwise it ignores any. NeedKnown is false where the dump lacks
 	// the thread's Thread object.
 	Needed, NeedKnown bool
-	Native            []Frame // from the leaf to the frame that managed code called
-	Seed              *Seed   // nil if there is no managed frame
+	Native            []managed.Frame // from the leaf to the frame that managed code called
+	Seed              *Seed           // nil if there is no managed frame
 	// Documented is what the search finds that the documentation tells
 	// profilers to make: unwind natively, and ask GetFunctionFromIP of each
 	// frame. It passes over IL stubs and dynamic methods, which that does not
@@ -64,15 +65,14 @@ func (n *Snapshotter) findSeed(t *loader.Thread) SeedSearch {
 		n.walker = n.s.NewWalker()
 	}
 	w := n.walker
-	w.begin(t)
-	if !w.native.Start(&t.Regs, true, w.hijacks) {
-		s.Stop = w.native.Stop()
+	if !w.Start(t) {
+		s.Stop = w.Stop()
 		return s
 	}
 	documented := true // the documented search is still on the way
 	s.DocumentedKnown = true
 	for {
-		f := w.frame()
+		f := *w.Frame()
 		c := n.lookup(f.PC.Addr) // the exact pc, as the runtime does
 		if at := n.unknown(c); at != 0 {
 			s.Stop = unwind.Stop{Reason: unwind.InfoMissing, PC: f.PC.Addr, At: at, By: unwind.ByCodes}
@@ -81,18 +81,18 @@ func (n *Snapshotter) findSeed(t *loader.Thread) SeedSearch {
 		}
 		if c.managed() {
 			if s.Seed == nil {
-				s.Seed = n.seed(w.native.Regs(), c.code)
+				s.Seed = n.seed(w.Regs(), c.code)
 			}
 			if documented && c.hidden != 0 {
 				documented, s.DocumentedKnown = false, false
 			} else if documented && c.visibility == clr.Visible {
-				s.Documented = n.seed(w.native.Regs(), c.code)
+				s.Documented = n.seed(w.Regs(), c.code)
 			}
 			if !documented || s.Documented != nil {
 				return s
 			}
 		} else if s.Seed == nil {
-			f.Kind = Native
+			f.Kind = managed.Native
 			s.Native = append(s.Native, f)
 		}
 		if documented {
@@ -101,18 +101,15 @@ func (n *Snapshotter) findSeed(t *loader.Thread) SeedSearch {
 		if s.Seed != nil && !documented {
 			return s
 		}
-		if w.native.Next() {
+		if w.Leave() {
 			// A profiler's unwinder knows of no hijacks.
-			documented = documented && !w.native.Hijacked()
+			documented = documented && !w.Hijacked()
 			continue
 		}
-		w.stop = w.native.Stop()
-		w.blame()
-		if !w.stop.Reason.Complete() {
+		if s.Stop = w.Stop(); !s.Stop.Reason.Complete() {
 			// Whoever has the bytes may get further.
 			s.DocumentedKnown = s.DocumentedKnown && !documented
 		}
-		s.Stop = w.stop
 		return s
 	}
 }
@@ -121,8 +118,8 @@ func (n *Snapshotter) findSeed(t *loader.Thread) SeedSearch {
 // is at as we do: of a stub, which has no unwind information, it takes the word
 // at the stack pointer for the return address, but some stubs push first. known is
 // false where the dump lacks what tells.
-func (n *Snapshotter) documentedStep(w *Walker) (same, known bool) {
-	f := w.native.Frame()
+func (n *Snapshotter) documentedStep(w *managed.Walker) (same, known bool) {
+	f := w.Frame()
 	if c := n.lookup(f.PC.Addr); c.code.Kind != clr.Stub {
 		return true, true
 	}

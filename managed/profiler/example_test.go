@@ -1,4 +1,4 @@
-package managed_test
+package profiler_test
 
 import (
 	"fmt"
@@ -7,31 +7,32 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/profiler"
 )
 
 // A profiler's callback, over a dump: it prints each frame that the runtime
 // would report, and goes on.
 func ExampleSnapshotter_Do() {
-	p, err := loader.Open("../testdata/dumps/net10-hello/core.zst", nil)
+	p, err := loader.Open("../../testdata/dumps/net10-hello/core.zst", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer p.Close()
 	s := managed.Open(p, nil)
 	rt := s.Runtimes[0]
-	n, err := s.NewSnapshotter(rt)
+	n, err := profiler.New(s)
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	hr := n.Do(managed.Request{TID: 3685}, func(c managed.Call) managed.HRESULT {
+	hr := n.Do(profiler.Request{TID: 3685}, func(c profiler.Call) profiler.HRESULT {
 		if c.Function == 0 {
 			fmt.Println("native frames")
-			return managed.S_OK
+			return profiler.S_OK
 		}
 		m, _ := rt.Describe(arch.Addr(c.Function))
 		fmt.Println(m.Name)
-		return managed.S_OK
+		return profiler.S_OK
 	})
 	fmt.Println(hr.Name())
 	// Output:
@@ -47,23 +48,23 @@ func ExampleSnapshotter_Do() {
 
 // A callback that has seen enough: any answer but S_OK ends the walk.
 func ExampleSnapshotter_Do_abort() {
-	p, err := loader.Open("../testdata/dumps/net10-hello/core.zst", nil)
+	p, err := loader.Open("../../testdata/dumps/net10-hello/core.zst", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer p.Close()
 	s := managed.Open(p, nil)
-	n, err := s.NewSnapshotter(s.Runtimes[0])
+	n, err := profiler.New(s)
 	if err != nil {
 		log.Fatal(err)
 	}
 
 	calls := 0
-	hr := n.Do(managed.Request{TID: 3685}, func(managed.Call) managed.HRESULT {
+	hr := n.Do(profiler.Request{TID: 3685}, func(profiler.Call) profiler.HRESULT {
 		if calls++; calls == 2 {
-			return managed.S_FALSE
+			return profiler.S_FALSE
 		}
-		return managed.S_OK
+		return profiler.S_OK
 	})
 	fmt.Println(calls, "callbacks,", hr.Name())
 	// Output: 2 callbacks, CORPROF_E_STACKSNAPSHOT_ABORTED

@@ -1,4 +1,4 @@
-package managed
+package profiler
 
 import (
 	"github.com/seamwalk/seam/arch"
@@ -22,12 +22,8 @@ type snapshotWalk struct {
 	started bool
 	exact   bool // regs are of an interrupted frame, or of one that may be
 
-	frame   clr.Frame // the current explicit Frame
-	frames  int       // passed so far
-	end     bool      // no Frame is left
-	lost    arch.Addr // the word of a Frame that the dump lacks, or 0
-	turned  arch.Addr // the Frame at which the chain turns back, or 0
-	inlined arch.Addr // the last InlinedCallFrame that was followed
+	frames  frameChain // at the current explicit Frame
+	inlined arch.Addr  // the last InlinedCallFrame that was followed
 
 	skip   skip
 	skipTo arch.Addr // of skipToParent
@@ -106,7 +102,7 @@ func (n *Snapshotter) run(t *clr.Thread) HRESULT {
 		return n.fault("the return address that the runtime has replaced cannot be read", t.HijackLost)
 	}
 	w.exact = w.started
-	n.firstFrame(t.Frame)
+	w.frames.begin(n.rp, t.Frame)
 	if hr, over := n.chainEnd(); over {
 		return hr
 	}
@@ -124,7 +120,7 @@ func (n *Snapshotter) run(t *clr.Thread) HRESULT {
 		if at := n.unknown(c); at != 0 {
 			return n.fault(unwindTexts[unwindNoCode], at)
 		}
-		if w.end {
+		if w.frames.end {
 			return n.finish()
 		}
 		if hr, over := n.explicitFrame(); over {
@@ -149,8 +145,8 @@ func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
 	w.callerManaged, w.callerUnknown = caller.managed(), n.unknown(caller)
 	callerSP := n.spOf(&w.caller)
 	// Frames inside of this frame belong to calls that the walk is past.
-	for !w.end && w.frame.Addr < callerSP {
-		n.nextFrame()
+	for !w.frames.end && w.frames.frame.Addr < callerSP {
+		w.frames.next(n.rp)
 	}
 	if hr, over := n.chainEnd(); over {
 		return hr, true
@@ -279,7 +275,7 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 // explicitFrame takes what the current explicit Frame restores.
 func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
 	w := &n.walk
-	f := w.frame
+	f := w.frames.frame
 	if f.Kind == clr.UnknownFrame {
 		return n.broken("an explicit Frame is of a kind that is not known", f.Addr), true
 	}
@@ -319,40 +315,17 @@ func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
 			return 0, false
 		}
 	}
-	n.nextFrame()
+	w.frames.next(n.rp)
 	return n.chainEnd()
 }
 
 // chainEnd ends the walk where the chain of explicit Frames is broken.
 func (n *Snapshotter) chainEnd() (hr HRESULT, over bool) {
-	switch w := &n.walk; {
-	case w.lost != 0:
-		return n.fault(brokenChain, w.lost), true
-	case w.turned != 0:
-		return n.broken(brokenChain, w.turned), true
+	switch c := &n.walk.frames; {
+	case c.lost != 0:
+		return n.fault(brokenChain, c.lost), true
+	case c.turned != 0:
+		return n.broken(brokenChain, c.turned), true
 	}
 	return 0, false
-}
-
-// firstFrame turns to the Frame at a, nextFrame to the next. A Frame lies above
-// all newer ones; a chain that turns back is broken.
-func (n *Snapshotter) firstFrame(a arch.Addr) {
-	w := &n.walk
-	if w.end = a == clr.EndOfFrames; w.end {
-		return
-	}
-	var missing arch.Addr
-	if w.frame, missing = n.rp.FrameAt(a); missing != 0 {
-		w.lost, w.end = missing, true
-	}
-}
-
-func (n *Snapshotter) nextFrame() {
-	w := &n.walk
-	if at := w.frame.Next; at > w.frame.Addr && w.frames < maxChain {
-		w.frames++
-		n.firstFrame(at)
-		return
-	}
-	w.turned, w.end = w.frame.Addr, true
 }

@@ -1,10 +1,12 @@
-package managed
+package profiler
 
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
 	"github.com/seamwalk/seam/unwind"
 )
@@ -143,7 +145,7 @@ type Callback func(Call) HRESULT
 // A Snapshotter does over a dump what ICorProfilerInfo2::DoStackSnapshot does
 // in the process. It is not safe for concurrent use; make one for each goroutine.
 type Snapshotter struct {
-	s   *Session
+	s   *managed.Session
 	rt  *clr.Runtime
 	rp  *clr.Replay
 	a   *arch.Arch
@@ -168,19 +170,51 @@ type Snapshotter struct {
 	walk     snapshotWalk
 	why      Why
 	step     unwind.Step
-	walker   *Walker // of seeds
-	frames   []Frame
+	walker   *managed.Walker // of seeds
+	frames   []managed.Frame
 }
 
-// NewSnapshotter returns a Snapshotter over the threads of rt, a runtime of s.
-func (s *Session) NewSnapshotter(rt *clr.Runtime) (n *Snapshotter, err error) {
-	if lost := s.Process.GuardRetry(func() { n, err = s.newSnapshotter(rt) }); lost != nil {
+// ErrNoRuntime is the error of asking for a replay where there is nothing to
+// replay: the process has no CoreCLR, or none that could be read. The error that
+// wraps it says which.
+var ErrNoRuntime = errors.New("no runtime to replay")
+
+// New returns a Snapshotter over the threads of the CoreCLR of s, the first one if
+// the process has several. Without one the error is ErrNoRuntime.
+func New(s *managed.Session) (*Snapshotter, error) {
+	rt, err := RuntimeOf(s)
+	if err != nil {
+		return nil, err
+	}
+	return NewFor(s, rt)
+}
+
+// NewFor returns a Snapshotter over the threads of rt, which must be a runtime of s.
+func NewFor(s *managed.Session, rt *clr.Runtime) (n *Snapshotter, err error) {
+	if s == nil || rt == nil || !slices.Contains(s.Runtimes, rt) {
+		return nil, fmt.Errorf("%w: the runtime is none of the session's", ErrNoRuntime)
+	}
+	if lost := s.Process.GuardRetry(func() { n, err = newSnapshotter(s, rt) }); lost != nil {
 		return nil, lost
 	}
 	return n, err
 }
 
-func (s *Session) newSnapshotter(rt *clr.Runtime) (*Snapshotter, error) {
+// RuntimeOf returns the CoreCLR of s, the first one if the process has several.
+// Without one the error is ErrNoRuntime.
+func RuntimeOf(s *managed.Session) (*clr.Runtime, error) {
+	switch {
+	case s == nil:
+		return nil, fmt.Errorf("%w: there is no session", ErrNoRuntime)
+	case len(s.Runtimes) > 0:
+		return s.Runtimes[0], nil
+	case len(s.Warnings) > 0:
+		return nil, fmt.Errorf("%w: %s", ErrNoRuntime, s.Warnings[0].Text)
+	}
+	return nil, fmt.Errorf("%w: there is none in this process", ErrNoRuntime)
+}
+
+func newSnapshotter(s *managed.Session, rt *clr.Runtime) (*Snapshotter, error) {
 	n := &Snapshotter{s: s, rt: rt, rp: rt.Replay(), a: s.Process.Arch, mem: s.Process.Memory,
 		byID: map[ThreadID]*clr.Thread{}, tids: map[ThreadID]uint32{}, eh: map[arch.Addr]dispatcherClass{},
 		windows: s.Process.OS == "windows"}
@@ -200,14 +234,18 @@ func (s *Session) newSnapshotter(rt *clr.Runtime) (*Snapshotter, error) {
 	for i := range ts {
 		n.byID[ThreadID(ts[i].Addr)] = &ts[i]
 	}
-	for tid, m := range s.threads {
-		if m.rt == rt {
-			n.byID[ThreadID(m.thread.Addr)] = m.thread
-			n.tids[ThreadID(m.thread.Addr)] = tid
+	for i := range s.Process.Threads {
+		tid := s.Process.Threads[i].ID
+		if t, of := s.Thread(tid); t != nil && of == rt {
+			n.byID[ThreadID(t.Addr)] = t
+			n.tids[ThreadID(t.Addr)] = tid
 		}
 	}
 	return n, nil
 }
+
+// Runtime returns the runtime that n is of.
+func (n *Snapshotter) Runtime() *clr.Runtime { return n.rt }
 
 // Why says what decided the last Do.
 func (n *Snapshotter) Why() Why { return n.why }

@@ -1,17 +1,18 @@
-package managed
+package profiler
 
 import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 )
 
 // A ViewFrame is one callback as a profiler sees it, with what it finds by
 // walking a native run itself.
 type ViewFrame struct {
-	Frame Frame // Kind Managed for a method, Native for a run
+	Frame managed.Frame // Kind Managed for a method, Native for a run
 	// Run are the native frames of a run, from the one that its callback's
 	// context is of, up to the next managed frame or the root.
-	Run []Frame
+	Run []managed.Frame
 }
 
 // View returns what a profiler written to the documentation would have seen of
@@ -44,17 +45,17 @@ func (n *Snapshotter) view(t *loader.Thread) (view []ViewFrame, hr HRESULT) {
 	if n.walker == nil {
 		n.walker = n.s.NewWalker()
 	}
-	n.walker.begin(t)
+	n.walker.Start(t)
 	hr = n.Do(req, func(c Call) HRESULT {
 		regs, err := c.Registers()
 		if err != nil {
 			return E_FAIL
 		}
-		f := ViewFrame{Frame: Frame{PC: arch.PC{Addr: c.IP}, SP: n.spOf(regs)}}
+		f := ViewFrame{Frame: managed.Frame{PC: arch.PC{Addr: c.IP}, SP: n.spOf(regs)}}
 		if c.Function == 0 {
 			f.Run = n.nativeRun(regs)
 		} else {
-			f.Frame.Kind = Managed
+			f.Frame.Kind = managed.Managed
 			f.Frame.Code, f.Frame.Runtime = n.lookup(c.IP).code, n.rt
 		}
 		view = append(view, f)
@@ -64,14 +65,14 @@ func (n *Snapshotter) view(t *loader.Thread) (view []ViewFrame, hr HRESULT) {
 }
 
 // nativeRun walks one native run from the context of its callback.
-func (n *Snapshotter) nativeRun(regs *arch.Regs) (run []Frame) {
+func (n *Snapshotter) nativeRun(regs *arch.Regs) (run []managed.Frame) {
 	w := n.walker
-	for ok := w.native.Start(regs, false, w.hijacks); ok; ok = w.native.Next() {
-		f := w.frame()
+	for ok := w.Resume(regs); ok; ok = w.Leave() {
+		f := *w.Frame()
 		if n.lookup(f.PC.Addr).managed() {
 			break
 		}
-		f.Kind = Native
+		f.Kind = managed.Native
 		run = append(run, f)
 	}
 	return run

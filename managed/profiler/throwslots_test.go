@@ -1,4 +1,4 @@
-package managed
+package profiler
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/coreedit"
 	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
 )
 
@@ -24,16 +25,19 @@ type throwFrame struct {
 // throwFrames finds the Frames of managed throws by offsets of .NET 10 written
 // down here once more: context pointers behind the return address, at 24, then
 // the CONTEXT.
-func throwFrames(s *Session) (out []throwFrame) {
+func throwFrames(s *managed.Session) (out []throwFrame) {
 	a, mem := s.Process.Arch, s.Process.Memory
 	ctx := map[string]arch.Addr{"amd64": 288, "arm64": 192}[a.Name]
 	word := func(at arch.Addr) arch.Addr { v, _ := mem.Word(at); return arch.Addr(v) }
-	for tid, m := range s.threads {
-		for c := (chain{rt: m.rt, next: m.thread.Frame}); ; {
-			f, ok := c.pop()
-			if !ok {
-				break
-			}
+	for i := range s.Process.Threads {
+		tid := s.Process.Threads[i].ID
+		m, rt := s.Thread(tid)
+		if m == nil {
+			continue
+		}
+		var c frameChain
+		for c.begin(rt.Replay(), m.Frame); !c.end; c.next(rt.Replay()) {
+			f := c.frame
 			if f.Kind != clr.SoftwareExceptionFrame {
 				continue
 			}
@@ -72,7 +76,7 @@ func eachThrowCore(t *testing.T, test func(t *testing.T, core *coreedit.Core, fr
 				t.Fatal(err)
 			}
 			var frames []throwFrame
-			openEdit(t, core, func(s *Session) { frames = throwFrames(s) })
+			openEdit(t, core, func(s *managed.Session) { frames = throwFrames(s) })
 			if len(frames) < 5 {
 				t.Fatalf("%d Frames of throws", len(frames))
 			}
@@ -102,7 +106,7 @@ func TestThrowSlots(t *testing.T) {
 			}
 		}
 		shown := 0
-		openEdit(t, edited, func(s *Session) {
+		openEdit(t, edited, func(s *managed.Session) {
 			n, a := snapshotter(t, s), s.Process.Arch
 			check := func(what string, f *throwFrame, regs *arch.Regs) {
 				for r, slot := range f.slots {
@@ -159,7 +163,7 @@ func TestThrowPointers(t *testing.T) {
 				if err := edited.SetWord(uint64(at[1]), copied+0x100); err != nil {
 					t.Fatal(err)
 				}
-				openEdit(t, edited, func(s *Session) {
+				openEdit(t, edited, func(s *managed.Session) {
 					var regs arch.Regs
 					_, ok := s.Runtimes[0].Restore(f.frame, &regs)
 					if v, known := regs.Get(r); !ok || known != (bad == 0) || known && v != copied+0x100 {

@@ -1,0 +1,43 @@
+package managed
+
+import "github.com/seamwalk/seam/arch"
+
+// Start and Next of a Walker give its frames one by one. What is here lets the
+// caller look at the registers of each frame, and say itself how the walk is to
+// go on.
+
+// Regs returns the registers of the frame that the walk is at, as far as they are
+// known; of a gap, those of the frame behind the gap. They are the walker's own:
+// Next, Leave and Resume overwrite them.
+func (w *Walker) Regs() *arch.Regs { return w.native.Regs() }
+
+// Leave moves on to the caller of the frame as Next does, but by unwind
+// information and the frame's own code alone: no explicit Frame and no saved frame
+// pointer is tried where these do not help. It reports false, and Stop says why,
+// where the frame cannot be left so, and where it is the outermost.
+func (w *Walker) Leave() bool {
+	if w.native.Next() {
+		return w.arrive()
+	}
+	w.stop = w.native.Stop()
+	w.blame()
+	return false
+}
+
+// Hijacked reports whether the frame was found by a return address that the
+// runtime had replaced on the stack: one that Seam knows, and that an unwinder in
+// the process would not have found.
+func (w *Walker) Hijacked() bool { return w.native.Hijacked() }
+
+// Resume begins anew at a frame of the thread that Start was given, a frame whose
+// registers are known otherwise: those of a profiler's callback for one. The pc in
+// regs is a return address. It reports false, and Stop says why, if the pc or the
+// stack pointer is not known.
+func (w *Walker) Resume(regs *arch.Regs) bool {
+	w.n, w.gap = 0, false
+	if !w.native.Start(regs, false, w.hijacks) {
+		w.stop = w.native.Stop()
+		return false
+	}
+	return w.arrive()
+}
