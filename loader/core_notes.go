@@ -3,7 +3,6 @@ package loader
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -214,23 +213,4 @@ func (c *core) fileNotes(n objfile.Note) {
 		out = append(out, f)
 	}
 	c.notes.files = append(c.notes.files, out...)
-}
-
-// maxWarnings bounds the warnings of one dump, of which a broken one could have
-// as many as it has bytes.
-const maxWarnings = 1000
-
-// warn adds a warning to the process; off is in the dump, or -1.
-func (p *Process) warn(code string, off int64, format string, args ...any) {
-	switch n := len(p.Warnings); {
-	case n < maxWarnings:
-		p.Warnings = append(p.Warnings, Warning{code, off, fmt.Sprintf(format, args...)})
-	case n == maxWarnings:
-		p.Warnings = append(p.Warnings, Warning{"limit", -1, "there are more warnings than these; they are left out"})
-	}
-}
-
-// baseName returns what follows the last folder of a path of either OS.
-func baseName(path string) string {
-	return path[strings.LastIndexAny(path, `/\`)+1:]
 }

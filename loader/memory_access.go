@@ -1,13 +1,10 @@
 package loader
 
 import (
-	"cmp"
 	"debug/elf"
-	"slices"
 	"sort"
 
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // SIGSEGV, and its si_code SEGV_MAPERR: nothing is mapped at the address
@@ -114,67 +111,6 @@ func (m *Memory) blurred(i int, a arch.Addr) bool {
 func has(spans []arch.Span, a arch.Addr) bool {
 	i := sort.Search(len(spans), func(i int) bool { return spans[i].Hi > a })
 	return i < len(spans) && spans[i].Lo <= a
-}
-
-// permissions notes what Executable is told by. whole is false when the list
-// of segments is cut short.
-func (c *core) permissions(whole bool) {
-	m := c.p.Memory
-	m.gate = c.p.Arch.Gate
-	m.sparse = m.sparse || !whole
-	// A process has code; a writer of cores that marks none of it says nothing.
-	// Cores trimmed by older versions have wrong flags: what came from an image's
-	// file was marked as readable only.
-	m.trimmed = c.kept != nil
-	m.access = (!m.trimmed || c.kept.access) &&
-		slices.ContainsFunc(m.mapped, func(mp mapping) bool { return mp.flags&uint32(elf.PF_X) != 0 })
-	for _, f := range c.notes.files {
-		m.noted = append(m.noted, f.Span)
-	}
-	for _, img := range c.p.Images {
-		if img.src == nil {
-			m.noted = append(m.noted, img.span) // the vDSO
-		}
-	}
-	m.noted = joined(m.noted)
-}
-
-// joined sorts spans, and joins those that overlap or touch.
-func joined(spans []arch.Span) []arch.Span {
-	slices.SortFunc(spans, func(a, b arch.Span) int { return cmp.Compare(a.Lo, b.Lo) })
-	n := 0
-	for _, s := range spans {
-		if n > 0 && s.Lo <= spans[n-1].Hi {
-			spans[n-1].Hi = max(spans[n-1].Hi, s.Hi)
-			continue
-		}
-		spans[n] = s
-		n++
-	}
-	return spans[:n]
-}
-
-// executable is Memory.Executable for an address in the image, by its headers.
-func (m *Image) executable(a arch.Addr) (exec, known bool) {
-	if m.Format == "elf" {
-		for _, p := range m.elfProgs() {
-			if p.Type == elf.PT_LOAD && pageSpan(m.bias+p.Vaddr, p.Memsz).Has(a) {
-				exec, known = exec || p.Flags&elf.PF_X != 0, true
-			}
-		}
-		return exec, known
-	}
-	if m.Flat {
-		return false, true // mapped to be read (FlatImageLayout, src/coreclr/vm/peimagelayout.cpp)
-	}
-	if h := m.peHead(); h != nil {
-		for i := range h.Sections {
-			if s := &h.Sections[i]; pageSpan(m.bias+uint64(s.VA), uint64(max(s.VSize, s.RawSize))).Has(a) {
-				exec, known = exec || s.Characteristics&objfile.PEExecutable != 0, true
-			}
-		}
-	}
-	return exec, known
 }
 
 // flagsAt returns the permissions of the byte at a, which is at hand, as p_flags

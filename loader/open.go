@@ -151,6 +151,12 @@ func openBytes(path string, data []byte, opt Options) (*Process, error) {
 			return nil, fmt.Errorf("%s: %s: %w", path, f.name, err)
 		}
 		p.Path, p.Format = path, f.name
+		if opt.Track {
+			// Only now: what opening learns of the images a trimmed core has in
+			// notes, and the page with the program's path often has the
+			// environment's strings too.
+			p.Memory.remember()
+		}
 		return p, nil
 	}
 	return nil, fmt.Errorf("%s: %w: %s", path, ErrFormat, guess(data))

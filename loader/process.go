@@ -29,10 +29,19 @@ type Process struct {
 	RuntimeHint arch.Addr
 
 	pointers pointers
-	core     *coreFile // nil unless opened from an ELF core
+	core     *coreFile // what a trim needs of the ELF core; nil for other formats
 	held     *held
 	mu       sync.Mutex
 	late     []Warning
+}
+
+// newProcess returns a process of the CPU and operating system, whose files are
+// held by opt.held. A format of dumps fills in the rest.
+func newProcess(os string, cpu *arch.Arch, opt *Options) *Process {
+	p := &Process{OS: os, Arch: cpu, Memory: &Memory{held: opt.held, gate: cpu.Gate}, held: opt.held}
+	p.held.has(p.Memory)
+	p.held.warn = func(text string) { p.warnLate("file_lost", "%s", text) }
+	return p
 }
 
 // Problems returns the warnings found on opening and those that came up since,
@@ -41,6 +50,20 @@ func (p *Process) Problems() []Warning {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(slices.Clip(p.Warnings), p.late...)
+}
+
+// maxWarnings bounds the warnings of one dump, of which a broken one could have
+// as many as it has bytes.
+const maxWarnings = 1000
+
+// warn adds a warning to the process; off is in the dump, or -1.
+func (p *Process) warn(code string, off int64, format string, args ...any) {
+	switch n := len(p.Warnings); {
+	case n < maxWarnings:
+		p.Warnings = append(p.Warnings, Warning{code, off, fmt.Sprintf(format, args...)})
+	case n == maxWarnings:
+		p.Warnings = append(p.Warnings, Warning{"limit", -1, "there are more warnings than these; they are left out"})
+	}
 }
 
 // warnLate adds a warning after opening.
