@@ -66,13 +66,22 @@ func (f *shared) formatFlag(cmd *cobra.Command, verbose string, formats ...strin
 	f.formats = formats
 	fs := cmd.Flags()
 	fs.StringVar(&f.format, "format", formats[0], "write "+strings.Join(formats, " or "))
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	completes(cmd, "format", formats...)
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never (text)")
+	completes(cmd, "color", "auto", "always", "never")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "show more (text): "+verbose)
 }
 
 func (f *shared) widthFlag(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.width, "width", 0, "shorten names to lines of `N` characters (text; default: the terminal's)")
+}
+
+// completes lets a shell complete the value of a flag of cmd to one of values. It
+// panics if cmd has no such flag.
+func completes(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
 }
 
 // A dump is an opened dump, ready to be walked.

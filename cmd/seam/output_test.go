@@ -42,16 +42,25 @@ func TestFullDisk(t *testing.T) {
 		"trim CORE -", "trim CORE " + filepath.Join(t.TempDir(), "out"),
 	} {
 		for _, strict := range []string{"", "--strict "} {
-			args := args + " " + strict + "--images none"
-			cmd := exec.Command(exe, strings.Fields(strings.Replace(args, "CORE", core, 1))...)
-			var errs bytes.Buffer
-			cmd.Stdout, cmd.Stderr = full, &errs
-			cmd.Env = append(os.Environ(), "SEAM_TEST_RUN=1", "SEAM_IMAGES=")
-			var exit *exec.ExitError
-			if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(errs.String(), "no space") {
-				t.Errorf("%s: %v, %q", args, err, errs.String())
-			}
+			noSpace(t, exe, full, strings.Replace(args, "CORE", core, 1)+" "+strict+"--images none")
 		}
+	}
+	for _, args := range []string{"version", "version --format json", "--version", "completion bash", "completion fish"} {
+		noSpace(t, exe, full, args)
+	}
+}
+
+// noSpace runs the program with its standard output on a full disk: it must say
+// that there is no space, and exit with 1.
+func noSpace(t *testing.T, exe string, full *os.File, args string) {
+	t.Helper()
+	cmd := exec.Command(exe, strings.Fields(args)...)
+	var errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = full, &errs
+	cmd.Env = append(os.Environ(), "SEAM_TEST_RUN=1", "SEAM_IMAGES=")
+	var exit *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(errs.String(), "no space") {
+		t.Errorf("%s: %v, %q", args, err, errs.String())
 	}
 }
 

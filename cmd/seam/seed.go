@@ -49,6 +49,7 @@ GetFunctionFromIP at each frame) finds another seed, or none, that is shown too.
 	fs := cmd.Flags()
 	fs.StringVar(&f.check, "check", "", "judge the seed `CTX`: a file with a CONTEXT, or its bytes in hex")
 	fs.StringVar(&f.mode, "mode", "", "who walks with it: `MODE` is self, suspended or os-suspended")
+	completes(cmd, "mode", profiler.Self.String(), profiler.Suspended.String(), profiler.OSSuspended.String())
 	fs.BoolVar(&f.hazards, "hazards", false, "say which guideline of asynchronous walks the process breaks")
 	return cmd
 }

@@ -69,6 +69,7 @@ carry what the dump cannot tell: "in_syscall": true or false.`,
 	f.widthFlag(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&f.mode, "mode", "", "who walks: `MODE` is self, suspended or os-suspended")
+	completes(cmd, "mode", profiler.Self.String(), profiler.Suspended.String(), profiler.OSSuspended.String())
 	fs.Uint32Var(&f.flags, "flags", profiler.COR_PRF_SNAPSHOT_REGISTER_CONTEXT, "infoFlags of the call")
 	fs.StringVar(&f.seed, "seed", "", "start from `CTX`: a file, hex, or auto")
 	fs.Uint32Var(&f.contextSize, "context-size", 0, "contextSize of the call, which the runtime does not look at")
