@@ -34,34 +34,9 @@ var AMD64 = &Arch{
 	// src/coreclr/inc/pedecoder.h, IMAGE_FILE_MACHINE_NATIVE_OS_OVERRIDE.
 	PETypes: []uint16{0x8664, 0x8664 ^ 0x7B79, 0x8664 ^ 0x4644, 0x8664 ^ 0xADC4, 0x8664 ^ 0x1993},
 	PC:      amd64RIP, SP: amd64RSP, FP: amd64RBP, LR: NoReg,
-	CalleeSaved:    Regset(amd64RBX, amd64RBP, amd64R12, amd64R13, amd64R14, amd64R15),
-	CalleeSavedWin: Regset(amd64RBX, amd64RBP, amd64RSI, amd64RDI, amd64R12, amd64R13, amd64R14, amd64R15),
 	Names: []string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
 		"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rip"},
 
-	// struct elf_prstatus has its elf_gregset_t at 112: user_regs_struct in
-	// the order of the kernel's pt_regs (arch/x86/include/asm/user_64.h).
-	PRStatus: Layout{Size: 112 + 27*8, Fields: []Field{
-		{amd64R15, 112}, {amd64R14, 120}, {amd64R13, 128}, {amd64R12, 136}, {amd64RBP, 144},
-		{amd64RBX, 152}, {amd64R11, 160}, {amd64R10, 168}, {amd64R9, 176}, {amd64R8, 184},
-		{amd64RAX, 192}, {amd64RCX, 200}, {amd64RDX, 208}, {amd64RSI, 216}, {amd64RDI, 224},
-		{amd64RIP, 240}, {amd64RSP, 264}}},
-	// fs_base is number 21 of the 27 (user_regs_struct of sys/user.h).
-	TLSOffset: 112 + 21*8,
-	// struct ucontext_t: uc_mcontext.gregs at 40 (sys/ucontext.h).
-	Signal: Layout{Size: 40 + 23*8, Fields: []Field{
-		{amd64R8, 40}, {amd64R9, 48}, {amd64R10, 56}, {amd64R11, 64}, {amd64R12, 72},
-		{amd64R13, 80}, {amd64R14, 88}, {amd64R15, 96}, {amd64RDI, 104}, {amd64RSI, 112},
-		{amd64RBP, 120}, {amd64RBX, 128}, {amd64RDX, 136}, {amd64RAX, 144}, {amd64RCX, 152},
-		{amd64RSP, 160}, {amd64RIP, 168}}},
-	// The vsyscall page (arch/x86/include/uapi/asm/vsyscall.h).
-	Gate: Span{Lo: 0xffffffffff600000, Hi: 0xffffffffff601000},
-	// The frame is ucontext_t, siginfo_t, once the handler has popped its return
-	// address (struct rt_sigframe, arch/x86/include/asm/sigframe.h).
-	SigReturns: []SigReturn{
-		{"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", []int{0, 7}, 0}, // mov rax, 15; syscall
-		{"\xb8\x0f\x00\x00\x00\x0f\x05", []int{0, 5}, 0},         // mov eax, 15; syscall
-	},
 	// CONTEXT of winnt.h; the PAL's has the same layout (src/coreclr/pal/inc/pal.h).
 	Context: Layout{Size: 0x100, Fields: []Field{
 		{amd64RAX, 0x78}, {amd64RCX, 0x80}, {amd64RDX, 0x88}, {amd64RBX, 0x90}, {amd64RSP, 0x98},

@@ -24,7 +24,7 @@ func FirstMissing(mem Memory, a Addr, n int) Addr {
 }
 
 // An Arch describes one CPU. The rest of the program asks it and never asks
-// which CPU it is.
+// which CPU it is. What an operating system adds to a CPU is in its [ABI].
 type Arch struct {
 	Name    string // as GOARCH spells it
 	Machine elf.Machine
@@ -32,29 +32,13 @@ type Arch struct {
 	Word    int      // bytes of a pointer
 
 	PC, SP, FP, LR Reg      // LR is NoReg where a call pushes the return address
-	CalleeSaved    RegSet   // by the System V ABI, SP and PC not among them
-	CalleeSavedWin RegSet   // by the Windows ABI
 	Names          []string // by Reg
 
-	PRStatus Layout // registers in the desc of an ELF NT_PRSTATUS note
-	Signal   Layout // registers in the ucontext_t that Linux pushes for a signal handler
-	Context  Layout // registers in a Windows CONTEXT, which CoreCLR uses on every OS
+	Context Layout // registers in a Windows CONTEXT, which CoreCLR uses on every OS
 	// ContextPointers is where KNONVOLATILE_CONTEXT_POINTERS, which goes with
 	// a CONTEXT, has the addresses of the slots that registers were saved in
 	// (winnt.h; src/coreclr/pal/inc/pal.h).
 	ContextPointers Layout
-
-	// TLSOffset is where the desc of an NT_PRSTATUS note has the thread
-	// pointer, in bytes; 0 where it is in a note of its own (NT_ARM_TLS).
-	TLSOffset int
-	// Gate is code of the kernel's that every process can run though no mapping
-	// that a core lists holds it; empty where there is none.
-	Gate Span
-	// SigReturns are the trampolines that signal handlers return to.
-	SigReturns []SigReturn
-	// SignalMark is a word of 4 bytes that each ucontext_t has which Linux
-	// pushes, and where; nil where there is none.
-	SignalMark *Mark
 
 	// FramePointer is the rule for a frame that keeps a frame pointer. Where a
 	// frame record may lie anywhere in its frame, it has NoSP.
@@ -100,23 +84,6 @@ type Arch struct {
 	Strip func(a Addr) Addr
 	// PE reads this CPU's PE unwind codes.
 	PE PECodes
-}
-
-// A SigReturn is the code that a signal handler of Linux returns to, which asks
-// the kernel to put back the registers of what was interrupted. The system
-// call's number is part of the kernel's ABI, and so is where the registers lie;
-// debuggers know such code by its bytes too, as its call frame information is
-// often missing (musl; the page that qemu-user makes) or wrong (see ARM64).
-type SigReturn struct {
-	Code    string // all of it
-	Starts  []int  // where its instructions begin, in bytes; the first is 0
-	Context int    // where the ucontext_t lies, in bytes from the stack pointer
-}
-
-// A Mark is a word that tells what lies around it.
-type Mark struct {
-	Off  int // in bytes
-	Word uint32
 }
 
 // A Layout is where registers lie in a saved context.

@@ -22,24 +22,8 @@ var ARM64 = &Arch{
 	Name: "arm64", Machine: elf.EM_AARCH64, Word: 8,
 	PETypes: []uint16{0xaa64, 0xaa64 ^ 0x7B79, 0xaa64 ^ 0x4644, 0xaa64 ^ 0xADC4, 0xaa64 ^ 0x1993},
 	PC:      arm64PC, SP: arm64SP, FP: arm64FP, LR: arm64LR,
-	CalleeSaved:    0x3ff<<arm64X19 | 1<<arm64FP,
-	CalleeSavedWin: 0x3ff<<arm64X19 | 1<<arm64FP,
-	Names:          arm64Names(),
+	Names: arm64Names(),
 
-	// struct elf_prstatus has user_pt_regs at 112: x0 to x30, sp, pc.
-	PRStatus: Layout{Size: 112 + 34*8, Fields: arm64Fields(112)},
-	// ucontext_t: uc_mcontext at 176, fault_address first, then regs, sp, pc
-	// (arch/arm64/include/uapi/asm/sigcontext.h).
-	Signal: Layout{Size: 176 + 8 + 33*8, Fields: arm64Fields(184)},
-	// Behind sp, pc and pstate, aligned to 16 bytes, lie records of more registers;
-	// the first is always struct fpsimd_context, FPSIMD_MAGIC
-	// (setup_sigframe in arch/arm64/kernel/signal.c).
-	SignalMark: &Mark{Off: 464, Word: 0x46508001},
-	// mov x8, 139; svc 0. The frame is siginfo_t of 128 bytes, ucontext_t (struct
-	// rt_sigframe, arch/arm64/kernel/signal.c). The vDSO's call frame information
-	// leads to the caller of the interrupted function: it can name the link
-	// register's place but not the pc's (arch/arm64/kernel/vdso/sigreturn.S).
-	SigReturns: []SigReturn{{"\x68\x11\x80\xd2\x01\x00\x00\xd4", []int{0, 4}, 128}},
 	// CONTEXT of winnt.h: ContextFlags, Cpsr, x0 to x28, fp, lr, sp, pc.
 	Context: Layout{Size: 0x110, Fields: arm64Fields(8)},
 	// x19 to x28, fp and lr; then eight for d8 to d15.

@@ -106,7 +106,7 @@ func (c *core) readNotes(ph objfile.Prog) {
 // thread reads struct elf_prstatus: pr_cursig at 12, pr_pid at 32, and the
 // registers where the CPU has them.
 func (c *core) thread(n objfile.Note) uint32 {
-	lay := &c.p.Arch.PRStatus
+	lay := &c.p.ABI.PRStatus
 	if len(n.Desc) < lay.Size {
 		c.p.warn("note_bad", n.Off, "an NT_PRSTATUS note of %d bytes; a thread of this CPU has %d", len(n.Desc), lay.Size)
 		return 0
@@ -115,7 +115,7 @@ func (c *core) thread(n objfile.Note) uint32 {
 	for _, f := range lay.Fields {
 		t.Regs.Set(f.Reg, binary.LittleEndian.Uint64(n.Desc[f.Off:]))
 	}
-	if off := c.p.Arch.TLSOffset; off != 0 && off+8 <= len(n.Desc) {
+	if off := c.p.ABI.TLSOffset; off != 0 && off+8 <= len(n.Desc) {
 		t.TLS = arch.Addr(binary.LittleEndian.Uint64(n.Desc[off:]))
 	}
 	c.p.Threads = append(c.p.Threads, t)

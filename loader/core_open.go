@@ -66,7 +66,7 @@ func openELFCore(data []byte, opt Options) (*Process, error) {
 	if cpu == nil {
 		return nil, &FormatError{18, fmt.Sprintf("a core of an unknown CPU (%v)", h.Machine)}
 	}
-	p := newProcess("linux", cpu, &opt)
+	p := newProcess(cpu.On(arch.Linux), &opt)
 	p.core = &coreFile{machine: h.Machine}
 	c := &core{data: data, opt: opt, p: p, system: foreignABIs[elf.OSABI(data[elf.EI_OSABI])]}
 	progs := c.programs(h)

@@ -17,7 +17,7 @@ func ExampleOpen() {
 		return
 	}
 	defer p.Close()
-	fmt.Println(p.Format, p.OS, p.Arch.Name, len(p.Threads), "threads,", len(p.Images), "images")
+	fmt.Println(p.Format, p.ABI.OS, p.Arch.Name, len(p.Threads), "threads,", len(p.Images), "images")
 
 	m := p.ImageAt(p.RuntimeHint)
 	fmt.Println(m.ID.Name, m.ID.BuildID, m.Bytes())

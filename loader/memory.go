@@ -35,7 +35,7 @@ type Memory struct {
 	access  bool        // the flags in mapped say what may be executed
 	trimmed bool        // flags of 0 of bytes that are there mean that it is not known
 	noted   []arch.Span // what notes tell of, whether or not a segment does; sorted, not overlapping
-	gate    arch.Span   // Arch.Gate
+	gate    arch.Span   // ABI.Gate
 }
 
 const hints = 512

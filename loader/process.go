@@ -12,10 +12,10 @@ import (
 // A Process is a process as its dump has it. It is read-only once opened and
 // may be used by many goroutines.
 type Process struct {
-	Path     string // of the dump, as it was given to Open
-	Format   string // "elf-core"
-	OS       string // as GOOS spells it: "linux"; what differs on "windows" is asked for already
-	Arch     *arch.Arch
+	Path     string     // of the dump, as it was given to Open
+	Format   string     // "elf-core"
+	ABI      *arch.ABI  // of the operating system that the process ran on, and of its CPU
+	Arch     *arch.Arch // ABI.Arch
 	PID      int
 	Name     string // of the process, cut to 15 bytes by the kernel; "" when the dump has none
 	Memory   *Memory
@@ -35,10 +35,10 @@ type Process struct {
 	late     []Warning
 }
 
-// newProcess returns a process of the CPU and operating system, whose files are
-// held by opt.held. A format of dumps fills in the rest.
-func newProcess(os string, cpu *arch.Arch, opt *Options) *Process {
-	p := &Process{OS: os, Arch: cpu, Memory: &Memory{held: opt.held, gate: cpu.Gate}, held: opt.held}
+// newProcess returns a process of an operating system and its CPU, whose files
+// are held by opt.held. A format of dumps fills in the rest.
+func newProcess(abi *arch.ABI, opt *Options) *Process {
+	p := &Process{ABI: abi, Arch: abi.Arch, Memory: &Memory{held: opt.held, gate: abi.Gate}, held: opt.held}
 	p.held.has(p.Memory)
 	p.held.warn = func(text string) { p.warnLate("file_lost", "%s", text) }
 	return p

@@ -39,7 +39,7 @@ func leftBy(s *Session, regs *arch.Regs, r *arch.Rule) (out arch.Regs, ok bool) 
 		v, _ := regs.Get(r.RA)
 		out.Set(a.PC, v)
 	}
-	out.Keep(a.CalleeSaved | 1<<a.PC)
+	out.Keep(s.Process.ABI.CalleeSaved | 1<<a.PC)
 	out.Set(a.SP, cfa)
 	for _, sl := range r.Saved[:r.N] {
 		if v, ok := s.Process.Memory.Word(arch.Addr(cfa + uint64(int64(sl.Off)))); ok {

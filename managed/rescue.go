@@ -308,14 +308,14 @@ const maxSignalFrame = 16 << 10
 // arch/arm64/kernel/signal.c; on x86-64 Linux makes no such record). It is known by
 // the registers that Linux has saved below it: these two have the same values.
 func (w *Walker) interrupted(cfa arch.Addr, to *rescue) bool {
-	a, mem := w.s.Process.Arch, w.s.Process.Memory
-	if a.SignalMark == nil {
+	a, abi, mem := w.s.Process.Arch, w.s.Process.ABI, w.s.Process.Memory
+	if abi.SignalMark == nil {
 		return false
 	}
 	fp, _ := to.regs.Get(a.FP)
 	lr, _ := to.regs.Get(a.PC)
 	var offFP, offLR arch.Addr
-	for _, f := range a.Signal.Fields {
+	for _, f := range abi.Signal.Fields {
 		switch f.Reg {
 		case a.FP:
 			offFP = arch.Addr(f.Off)
@@ -331,11 +331,11 @@ func (w *Walker) interrupted(cfa arch.Addr, to *rescue) bool {
 		if v, ok := mem.Word(at + offLR); !ok || v != lr {
 			continue
 		}
-		if v, ok := mem.Word(at + arch.Addr(a.SignalMark.Off)); !ok || uint32(v) != a.SignalMark.Word {
+		if v, ok := mem.Word(at + arch.Addr(abi.SignalMark.Off)); !ok || uint32(v) != abi.SignalMark.Word {
 			continue
 		}
 		regs := arch.Regs{}
-		for _, f := range a.Signal.Fields {
+		for _, f := range abi.Signal.Fields {
 			if v, ok := mem.Word(at + arch.Addr(f.Off)); ok {
 				regs.Set(f.Reg, v)
 			}

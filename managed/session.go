@@ -47,9 +47,6 @@ func Open(p *loader.Process, opt *Options) *Session {
 		s.Warnings = []loader.Warning{{Code: "file_lost", Off: -1, Text: err.Error()}}
 	}
 	uopt := unwind.Options{MaxFrames: s.max, Code: s.code, Executable: p.Executable, Entries: p.Entries}
-	if p.OS == "windows" {
-		uopt.CalleeSaved = p.Arch.CalleeSavedWin
-	}
 	for _, rt := range s.Runtimes {
 		uopt.Sources = append(uopt.Sources,
 			unwind.Known{By: unwind.ByPrologue, Source: rt.Orphans()},
@@ -60,7 +57,7 @@ func Open(p *loader.Process, opt *Options) *Session {
 	for i, img := range p.Images {
 		images[i] = img
 	}
-	s.unwinder = unwind.New(p.Arch, p.Memory, images, &uopt)
+	s.unwinder = unwind.New(p.ABI, p.Memory, images, &uopt)
 	return s
 }
 

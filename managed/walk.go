@@ -211,7 +211,7 @@ func (w *Walker) correct() {
 		if w.saved.at == (place{now.PC.Addr, now.SP}) {
 			to := *w.native.Regs()
 			for r := arch.Reg(0); r < arch.MaxRegs; r++ {
-				if v, known := w.saved.regs.Get(r); known && (w.saved.exact || to.Known().Has(r) || w.s.Process.Arch.CalleeSaved.Has(r)) {
+				if v, known := w.saved.regs.Get(r); known && (w.saved.exact || to.Known().Has(r) || w.s.Process.ABI.CalleeSaved.Has(r)) {
 					to.Set(r, v)
 				}
 			}

@@ -42,7 +42,7 @@ func (s *section) view(a arch.Addr, n int) []byte {
 type cfi struct {
 	arch  *arch.Arch
 	mem   Memory
-	saved arch.RegSet // the registers a rule is to carry
+	abi   *arch.ABI
 	nregs int
 	span  arch.Span // of the image
 	bias  uint64

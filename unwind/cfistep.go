@@ -70,7 +70,7 @@ func (t *cfi) unwind(in finder, s *Step) Outcome {
 	}
 	// A trampoline without information may begin right behind a function.
 	if d.cie.signal || !s.PC.Exact && d.code.Hi == s.PC.Addr {
-		if out := (signalReturn{}).Unwind(s); out != NoInfo {
+		if out := (signalReturn{t.abi}).Unwind(s); out != NoInfo {
 			return out
 		}
 	}
@@ -98,7 +98,7 @@ func (t *cfi) carried(d *fde) arch.RegSet {
 	if d.cie.signal {
 		return 1<<t.nregs - 1
 	}
-	return t.saved | 1<<t.arch.SP
+	return t.abi.CalleeSaved | 1<<t.arch.SP
 }
 
 // rule fits w into r, if it does fit.
@@ -132,7 +132,7 @@ func (t *cfi) rule(d *fde, w *row, r *arch.Rule) bool {
 			if !r.Save(reg, int32(x.off)) {
 				return false
 			}
-		case x.how == sameValue && reg != a.SP && t.saved.Has(reg):
+		case x.how == sameValue && reg != a.SP && t.abi.CalleeSaved.Has(reg):
 		default:
 			// Undefined, in another register, an expression: vfork keeps its
 			// return address in rdi, longjmp takes all from rdi's buffer.
@@ -202,7 +202,7 @@ func (t *cfi) step(d *fde, w *row, s *Step) Outcome {
 	// What nothing is said of keeps its value if calls keep it. The caller's
 	// stack pointer is the CFA, unless there is a rule for it too.
 	s.Out = s.Regs
-	s.Out.Keep(t.saved)
+	s.Out.Keep(t.abi.CalleeSaved)
 	s.Out.Set(a.SP, cfa)
 	carried := t.carried(d)
 	for i := range w.regs[:t.nregs] {

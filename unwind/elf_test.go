@@ -98,7 +98,7 @@ func readELF(t testing.TB, path string, b []byte, bias uint64) *elfImage {
 
 // sources opens the call frame information of m.
 func (m *elfImage) sources() []Source {
-	u := New(m.arch, m, []Image{m}, nil)
+	u := New(m.arch.On(arch.Linux), m, []Image{m}, nil)
 	u.open(&u.images[0])
 	var s []Source
 	for _, k := range u.images[0].sources {

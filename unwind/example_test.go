@@ -24,7 +24,7 @@ func Example() {
 	regs.Set(a.FP, 0x7000)
 
 	// No image describes this code, so the frame pointer must be asked for.
-	u := unwind.New(a, m, nil, &unwind.Options{Guess: true})
+	u := unwind.New(a.On(arch.Linux), m, nil, &unwind.Options{Guess: true})
 	frames, stop := u.NewWalker().Walk(nil, &regs)
 	for _, f := range frames {
 		fmt.Println(f.PC.Addr, f.By)

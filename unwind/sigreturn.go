@@ -2,40 +2,46 @@ package unwind
 
 import "github.com/seamwalk/seam/arch"
 
-// signalReturn leaves the trampolines that signal handlers return to, by their
-// bytes: before call frame information that covers one, and where none does.
-type signalReturn struct{}
+// signalReturn leaves the trampolines that signal handlers return to. They are
+// known by their bytes, before call frame information that covers one, and
+// where none does.
+type signalReturn struct{ abi *arch.ABI }
 
-func openSignalReturn(u *Unwinder, _ Image) Source { return signalReturn{} }
+func openSignalReturn(u *Unwinder, _ Image) Source {
+	if len(u.abi.SigReturns) == 0 {
+		return nil
+	}
+	return signalReturn{u.abi}
+}
 
-func (signalReturn) Unwind(s *Step) Outcome {
-	for i := range s.Arch.SigReturns {
-		t := &s.Arch.SigReturns[i]
-		for _, at := range t.Starts {
-			// The handler's return address is the first byte, so pc is
+func (t signalReturn) Unwind(s *Step) Outcome {
+	for i := range t.abi.SigReturns {
+		code := &t.abi.SigReturns[i]
+		for _, at := range code.Starts {
+			// The return address of a handler is the first byte, so pc is
 			// looked up as it is, exact or not.
 			if !s.PC.Exact && at != 0 {
 				break
 			}
-			b := s.Mem.View(s.PC.Addr-arch.Addr(at), len(t.Code))
-			if string(b) == t.Code {
-				return s.interrupted(arch.Addr(t.Context))
+			b := s.Mem.View(s.PC.Addr-arch.Addr(at), len(code.Code))
+			if string(b) == code.Code {
+				return s.interrupted(&t.abi.Signal, arch.Addr(code.Context))
 			}
 		}
 	}
 	return NoInfo
 }
 
-// interrupted takes the registers from the ucontext_t that lies off bytes
-// above the stack pointer.
-func (s *Step) interrupted(off arch.Addr) Outcome {
+// interrupted takes the registers from the context that lies off bytes above
+// the stack pointer and is laid out as l says.
+func (s *Step) interrupted(l *arch.Layout, off arch.Addr) Outcome {
 	a := s.Arch
 	sp, ok := s.Regs.Get(a.SP)
 	if !ok {
 		return s.unknown(a.SP)
 	}
 	s.Out = arch.Regs{}
-	for _, f := range a.Signal.Fields {
+	for _, f := range l.Fields {
 		at := arch.Addr(sp) + off + arch.Addr(f.Off)
 		v, ok := s.Mem.Word(at)
 		switch {

@@ -145,7 +145,7 @@ func walkSteps(t *testing.T, dir, name string) {
 	for i := range images {
 		list[i] = images[i]
 	}
-	w := New(arch.ARM64, m, list, nil).NewWalker()
+	w := New(arch.ARM64.On(arch.Linux), m, list, nil).NewWalker()
 
 	var libgcc *elfImage
 	for _, i := range images {

@@ -139,13 +139,14 @@ func TestHijack(t *testing.T) {
 // up at its first byte when the byte before has no information, or another's.
 func TestSignals(t *testing.T) {
 	for _, a := range arch.All() {
-		for i, tr := range a.SigReturns {
-			testSignal(t, a, i, tr)
+		for i, tr := range a.On(arch.Linux).SigReturns {
+			testSignal(t, a.On(arch.Linux), i, tr)
 		}
 	}
 }
 
-func testSignal(t *testing.T, a *arch.Arch, i int, tr arch.SigReturn) {
+func testSignal(t *testing.T, abi *arch.ABI, i int, tr arch.SigReturn) {
+	a := abi.Arch
 	for _, main := range []uint64{0x6000, 0x9000} {
 		fde := asm{}.u8(cfaDefCFAOffset, 16)
 		if a.LR != arch.NoReg {
@@ -160,8 +161,8 @@ func testSignal(t *testing.T, a *arch.Arch, i int, tr arch.SigReturn) {
 		// One that a signal FDE covers, one in no table that begins
 		// right behind another function.
 		for _, at := range []uint64{synthBase + 0x200, synthBase + 0x140} {
-			ctx := make(asm, tr.Context+a.Signal.Size)
-			for _, f := range a.Signal.Fields {
+			ctx := make(asm, tr.Context+abi.Signal.Size)
+			for _, f := range abi.Signal.Fields {
 				v := 0x1000 + uint64(f.Reg)
 				switch f.Reg {
 				case a.PC:
@@ -186,8 +187,8 @@ func testSignal(t *testing.T, a *arch.Arch, i int, tr arch.SigReturn) {
 			if f := w.Frame(); f.PC != (arch.PC{Addr: synthBase + 0x100, Exact: true}) || uint64(f.SP) != main {
 				t.Errorf("%s: trampoline %d at %#x: %+v", a.Name, i, at, f)
 			}
-			if got := w.Regs().Len(); got != len(a.Signal.Fields) {
-				t.Errorf("%s: trampoline %d: %d registers known, want %d", a.Name, i, got, len(a.Signal.Fields))
+			if got := w.Regs().Len(); got != len(abi.Signal.Fields) {
+				t.Errorf("%s: trampoline %d: %d registers known, want %d", a.Name, i, got, len(abi.Signal.Fields))
 			}
 		}
 	}
@@ -195,11 +196,11 @@ func testSignal(t *testing.T, a *arch.Arch, i int, tr arch.SigReturn) {
 
 // A stack whose signal frames lead round in a circle ends.
 func TestSignalCircle(t *testing.T) {
-	a := arch.AMD64
+	a, abi := arch.AMD64, arch.AMD64.On(arch.Linux)
 	m := newSynth(a, peDatarel|peSdata4, nil)
-	copy(m.View(synthBase+0x140, 9), a.SigReturns[0].Code)
-	ctx := make(asm, a.Signal.Size)
-	for _, f := range a.Signal.Fields {
+	copy(m.View(synthBase+0x140, 9), abi.SigReturns[0].Code)
+	ctx := make(asm, abi.Signal.Size)
+	for _, f := range abi.Signal.Fields {
 		v := uint64(0x7000)
 		if f.Reg == a.PC {
 			v = synthBase + 0x140
@@ -261,7 +262,7 @@ func TestPdata(t *testing.T) {
 	m.tables = map[string]arch.Span{".pdata": {Lo: synthEH, Hi: synthEH + arch.Addr(len(dir)) + 24}}
 	m.add(synthEH, dir.bytes(make([]byte, 24))) // padded with zeros
 	m.add(synthBase, make([]byte, 16))
-	u := m.unwinder(nil)
+	u := New(&arch.ABI{OS: arch.Windows, Arch: &a}, m, []Image{m}, nil)
 	for _, tt := range []struct {
 		pc   arch.PC
 		off  int32

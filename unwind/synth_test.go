@@ -85,7 +85,7 @@ func (m *synth) add(at arch.Addr, b []byte) { m.segs = append(m.segs, segment{at
 
 // unwinder returns an unwinder over m.
 func (m *synth) unwinder(opt *Options) *Unwinder {
-	return New(m.arch, m, []Image{m}, opt)
+	return New(m.arch.On(arch.Linux), m, []Image{m}, opt)
 }
 
 // entryRule returns the initial instructions for a function of a.

@@ -36,8 +36,6 @@ type Options struct {
 	// one that does not ends with BadReturnAddress: what lies there is no frame.
 	// It is asked by many walkers at a time; nil: every address is believed.
 	Code func(pc arch.PC) bool
-	// CalleeSaved are the registers that survive a call; 0: the System V ABI's.
-	CalleeSaved arch.RegSet
 	// MaxFrames bounds one walk; 0: 1,000,000.
 	MaxFrames int
 }
@@ -45,9 +43,9 @@ type Options struct {
 // An Unwinder holds what is shared by all walks of one process. It is
 // read-only, and safe for concurrent use.
 type Unwinder struct {
-	arch   *arch.Arch
+	abi    *arch.ABI
+	arch   *arch.Arch // of abi
 	mem    Memory
-	saved  arch.RegSet
 	max    int
 	given  []Known // Options.Sources
 	exact  []Known // kinds that are asked first of a pc that is about to run
@@ -70,14 +68,14 @@ type image struct {
 	sources []Known
 }
 
-// New prepares to unwind code of CPU a that lies in images, which do not
-// overlap and may come in any order. It reads nothing yet. opt may be nil.
-func New(a *arch.Arch, mem Memory, images []Image, opt *Options) *Unwinder {
+// New prepares to unwind code of an operating system on a CPU, such as
+// arch.AMD64.On(arch.Linux), that lies in images, which do not overlap and may
+// come in any order. It reads nothing yet. opt may be nil.
+func New(abi *arch.ABI, mem Memory, images []Image, opt *Options) *Unwinder {
 	if opt == nil {
 		opt = &Options{}
 	}
-	u := &Unwinder{arch: a, mem: mem, given: opt.Sources,
-		saved:      cmp.Or(opt.CalleeSaved, a.CalleeSaved),
+	u := &Unwinder{abi: abi, arch: abi.Arch, mem: mem, given: opt.Sources,
 		max:        cmp.Or(opt.MaxFrames, 1_000_000),
 		code:       opt.Code,
 		executable: opt.Executable, entries: opt.Entries}
@@ -132,7 +130,7 @@ func (u *Unwinder) open(m *image) {
 
 // cfi sets t up for the call frame information of img.
 func (u *Unwinder) cfi(t *cfi, img Image) {
-	t.arch, t.mem, t.saved = u.arch, u.mem, u.saved
+	t.abi, t.arch, t.mem = u.abi, u.arch, u.mem
 	t.nregs = min(len(u.arch.Names), arch.MaxRegs)
 	t.span, t.bias = img.Span(), img.Bias()
 	// What GCC's unwinder takes for the bases of textrel and datarel

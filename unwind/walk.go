@@ -215,7 +215,7 @@ func (w *Walker) apply(r *arch.Rule, by By) bool {
 	if !w.commit(pc, sp, raAt, r.Signal, !r.NoSP, by) {
 		return false
 	}
-	s.Regs.Keep(w.u.saved)
+	s.Regs.Keep(w.u.abi.CalleeSaved)
 	for i := range r.Saved[:r.N] {
 		sl := &r.Saved[i]
 		if holes>>i&1 == 0 {

@@ -55,7 +55,7 @@ func TestWalk(t *testing.T) {
 	for _, a := range arch.All() {
 		t.Run(a.Name, func(t *testing.T) {
 			m, r := chain(a, 64)
-			w := New(a, m, nil, guess).NewWalker()
+			w := New(a.On(arch.Linux), m, nil, guess).NewWalker()
 			fs, stop := w.Walk(nil, r)
 			if len(fs) != 64 || stop.Reason != ZeroReturn {
 				t.Errorf("got %d frames, %v, want 64, zero_return", len(fs), stop.Reason)
@@ -72,7 +72,7 @@ func TestWalk(t *testing.T) {
 func TestWalkAllocs(t *testing.T) {
 	for _, a := range arch.All() {
 		m, r := chain(a, 64)
-		w := New(a, m, nil, guess).NewWalker()
+		w := New(a.On(arch.Linux), m, nil, guess).NewWalker()
 		buf := make([]Frame, 0, 128)
 		if n := testing.AllocsPerRun(100, func() { buf, _ = w.Walk(buf[:0], r) }); n != 0 {
 			t.Errorf("%s: %v allocations per walk, want 0", a.Name, n)
@@ -82,7 +82,7 @@ func TestWalkAllocs(t *testing.T) {
 
 func BenchmarkWalk64(b *testing.B) {
 	m, r := chain(arch.AMD64, 64)
-	w := New(arch.AMD64, m, nil, guess).NewWalker()
+	w := New(arch.AMD64.On(arch.Linux), m, nil, guess).NewWalker()
 	buf := make([]Frame, 0, 128)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -111,9 +111,9 @@ func TestWalkEveryHole(t *testing.T) {
 	for _, a := range arch.All() {
 		m, r := chain(a, 16)
 		h := &holed{mem: m}
-		whole, _ := New(a, h, nil, guess).NewWalker().Walk(nil, r)
+		whole, _ := New(a.On(arch.Linux), h, nil, guess).NewWalker().Walk(nil, r)
 		for _, at := range h.read {
-			part, stop := New(a, &holed{mem: m, hole: at}, nil, guess).NewWalker().Walk(nil, r)
+			part, stop := New(a.On(arch.Linux), &holed{mem: m, hole: at}, nil, guess).NewWalker().Walk(nil, r)
 			if stop.Reason != ZeroReturn && (stop.Reason != MemoryMissing || stop.At != at) {
 				t.Errorf("%s: without %v: stop is %+v", a.Name, at, stop)
 			}
@@ -243,7 +243,7 @@ func newTower(rnd *rand.Rand, depth int) *tower {
 	return w
 }
 
-func (w *tower) unwinder() *Unwinder { return New(w.arch, w, []Image{w}, nil) }
+func (w *tower) unwinder() *Unwinder { return New(w.arch.On(arch.Linux), w, []Image{w}, nil) }
 
 func TestTower(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -264,7 +264,7 @@ func TestTower(t *testing.T) {
 					t.Fatalf("frame %d: r%d is %#x, want %#x", i+1, reg, got, want)
 				}
 			}
-			if walker.Regs().Known() != arch.AMD64.CalleeSaved|arch.Regset(arch.AMD64.PC, arch.AMD64.SP) {
+			if walker.Regs().Known() != arch.AMD64.On(arch.Linux).CalleeSaved|arch.Regset(arch.AMD64.PC, arch.AMD64.SP) {
 				t.Fatalf("frame %d knows %#x", i+1, walker.Regs().Known())
 			}
 		}
@@ -308,7 +308,7 @@ func TestTowerEveryHole(t *testing.T) {
 // each the same answer.
 func TestTowerTogether(t *testing.T) {
 	w := newTower(rand.New(rand.NewPCG(9, 10)), 60)
-	u := New(w.arch, &lean{w}, []Image{w}, nil)
+	u := New(w.arch.On(arch.Linux), &lean{w}, []Image{w}, nil)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -326,7 +326,7 @@ func TestTowerTogether(t *testing.T) {
 func TestTowerAllocs(t *testing.T) {
 	w := newTower(rand.New(rand.NewPCG(5, 6)), 60)
 	m := &lean{w}
-	walker := New(w.arch, m, []Image{w}, nil).NewWalker()
+	walker := New(w.arch.On(arch.Linux), m, []Image{w}, nil).NewWalker()
 	buf := make([]Frame, 0, 128)
 	if n := testing.AllocsPerRun(100, func() { buf, _ = walker.Walk(buf[:0], &w.regs) }); n != 0 {
 		t.Errorf("%v allocations per walk, want 0", n)
@@ -362,7 +362,7 @@ func (m *lean) Word(a arch.Addr) (uint64, bool) {
 
 func BenchmarkTower(b *testing.B) {
 	w := newTower(rand.New(rand.NewPCG(7, 8)), 100)
-	u := New(w.arch, &lean{w}, []Image{w}, nil)
+	u := New(w.arch.On(arch.Linux), &lean{w}, []Image{w}, nil)
 	buf := make([]Frame, 0, 128)
 	b.Run("cached", func(b *testing.B) {
 		walker := u.NewWalker()

@@ -69,7 +69,7 @@ func TestEveryInstructionOfWindows(t *testing.T) {
 		}
 	}
 
-	w := New(arch.AMD64, m, []Image{m}, &Options{CalleeSaved: arch.AMD64.CalleeSavedWin}).NewWalker()
+	w := New(arch.AMD64.On(arch.Windows), m, []Image{m}, nil).NewWalker()
 	saved := []arch.Reg{3, 6, 4, 5, 12, 13, 14, 15}
 	type call struct {
 		parent uint64

@@ -333,7 +333,7 @@ func (r *replayer) mode(q *request, m *clr.Thread) profiler.Mode {
 		return mode
 	}
 	switch {
-	case m == nil || m.Cooperative && r.d.OS != "windows":
+	case m == nil || m.Cooperative && r.d.ABI.OS != arch.Windows:
 		return profiler.Self
 	case m.Cooperative:
 		return profiler.OSSuspended

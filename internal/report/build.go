@@ -55,7 +55,7 @@ func NewBuilder(s *managed.Session, syms *symbolize.Symbolizer) *Builder {
 // Head describes the dump.
 func (b *Builder) Head() *Head {
 	p := b.s.Process
-	h := &Head{Dump: Dump{Path: p.Path, Format: p.Format, OS: p.OS, Arch: p.Arch.Name, PID: p.PID}}
+	h := &Head{Dump: Dump{Path: p.Path, Format: p.Format, OS: p.ABI.OS, Arch: p.Arch.Name, PID: p.PID}}
 	if c := p.Crash; c != nil {
 		h.Dump.Crash = &Crash{TID: c.Thread, Signal: c.Signal, Code: c.Code, Address: c.Address, HasAddr: c.HasAddr}
 	}

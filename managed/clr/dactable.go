@@ -14,7 +14,7 @@ import (
 // so what is found must pass knows.
 type dacTable struct {
 	version string // of the release
-	layout  func(cpu string) string
+	layout  func(abi *arch.ABI) string
 	size    uint64            // of g_dacTable in bytes
 	index   map[string]uint64 // entry that has the address of a global
 }
@@ -24,7 +24,7 @@ type dacTable struct {
 // builds and their tables have the same address.
 var dacTables = []dacTable{{
 	version: "10.0", size: 129 * 8,
-	layout: func(cpu string) string { return "net10-linux-" + cpu + ".json" },
+	layout: func(abi *arch.ABI) string { return "net10-" + abi.OS + "-" + abi.Arch.Name + ".json" },
 	index: map[string]uint64{
 		"ExecutionManagerCodeRangeMapAddress": 0,
 		"ThreadStore":                         15, "FinalizerThread": 16, "GCThread": 17,
@@ -42,12 +42,12 @@ const dacTableSymbol = "g_dacTable"
 // nil if none does.
 func byDacTable(p *loader.Process, img *loader.Image) *Runtime {
 	at, size, ok := img.Lookup(dacTableSymbol)
-	if !ok || p.OS != "linux" {
+	if !ok {
 		return nil
 	}
 	for i := range dacTables {
 		t := &dacTables[i]
-		text, err := layouts.ReadFile("layouts/" + t.layout(p.Arch.Name))
+		text, err := layouts.ReadFile("layouts/" + t.layout(p.ABI))
 		if size != t.size || err != nil {
 			continue
 		}

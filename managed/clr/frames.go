@@ -295,10 +295,7 @@ func (s *frameRestore) context(ctx arch.Addr, set arch.RegSet) {
 // (SoftwareExceptionFrame::UpdateRegDisplay of .NET 10, src/coreclr/vm/excep.cpp).
 func (s *frameRestore) software(f Frame) {
 	a, l := s.r.arch, &s.r.frameLayout
-	saved := a.CalleeSaved
-	if s.r.proc.OS == "windows" {
-		saved = a.CalleeSavedWin
-	}
+	saved := s.r.proc.ABI.CalleeSaved
 	ctx := field(f.Addr, l.SoftwareContext)
 	if l.softwarePointers < 0 {
 		s.context(ctx, saved)

@@ -122,7 +122,7 @@ func (p *Replay) Context() (l ContextLayout, ok bool) {
 		l.XState = 0
 	}
 	for _, s := range l.Sizes {
-		if l.Size == 0 && s.OS == p.r.proc.OS && p.major >= s.Since {
+		if l.Size == 0 && s.OS == p.r.proc.ABI.OS && p.major >= s.Since {
 			l.Size = s.Size
 		}
 	}

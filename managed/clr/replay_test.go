@@ -21,9 +21,9 @@ func TestContextLayouts(t *testing.T) {
 		if l.Base < a.Context.Size || l.FlagsAt+4 > l.Base || l.Whole == 0 || !slices.Contains(a.Names, l.Argument) {
 			t.Errorf("%+v", l)
 		}
-		for _, os := range []string{"linux", "windows"} {
+		for _, os := range []string{arch.Linux, arch.Windows} {
 			for major, last := 3, 0; major < 12; major++ {
-				p := &Replay{r: &Runtime{arch: a, proc: &loader.Process{OS: os}, data: &contract{}}, major: major}
+				p := &Replay{r: &Runtime{arch: a, proc: &loader.Process{ABI: a.On(os)}, data: &contract{}}, major: major}
 				got, ok := p.Context()
 				if !ok || got.Size < l.Base || got.Size < last {
 					t.Errorf("%s %s %d: %+v", a.Name, os, major, got)

@@ -97,12 +97,8 @@ func candidates(p *loader.Process) (imgs []*loader.Image) {
 	}
 	// A runtime is native code of its OS; assemblies, which there are many
 	// of, are PE files everywhere.
-	native := "elf"
-	if p.OS == "windows" {
-		native = "pe"
-	}
 	for _, img := range p.Images {
-		if img.Format == native {
+		if img.Format == p.ABI.NativeFormat {
 			imgs = append(imgs, img)
 		}
 	}

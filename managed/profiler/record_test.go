@@ -247,7 +247,7 @@ func compare(n *Snapshotter, c *Call, f, later *recorded, i int) (diffs []string
 	for r := arch.Reg(0); ok && r < arch.MaxRegs; r++ {
 		x, _ := got.Get(r)
 		y, _ := want.Get(r)
-		if z, known := moved.Get(r); (n.a.CalleeSaved.Has(r) || r == n.a.LR) && !(known && x == z) {
+		if z, known := moved.Get(r); (n.s.Process.ABI.CalleeSaved.Has(r) || r == n.a.LR) && !(known && x == z) {
 			check(n.a.RegName(r), x, y)
 		}
 	}

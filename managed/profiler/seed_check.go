@@ -53,11 +53,7 @@ func (n *Snapshotter) checkSeed(t *loader.Thread, found *SeedSearch, mode Mode, 
 		v.Text = "this thread has no managed frame: no seed is right"
 		return v, nil
 	}
-	keep := n.a.CalleeSaved
-	if n.windows {
-		keep = n.a.CalleeSavedWin
-	}
-	keep |= arch.Regset(n.a.PC, n.a.SP)
+	keep := n.s.Process.ABI.CalleeSaved | arch.Regset(n.a.PC, n.a.SP)
 	for r := arch.Reg(0); r < arch.MaxRegs; r++ {
 		want, known := found.Seed.Regs.Get(r)
 		if got, _ := regs.Get(r); known && keep.Has(r) && got != want {

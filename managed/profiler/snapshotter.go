@@ -217,7 +217,7 @@ func RuntimeOf(s *managed.Session) (*clr.Runtime, error) {
 func newSnapshotter(s *managed.Session, rt *clr.Runtime) (*Snapshotter, error) {
 	n := &Snapshotter{s: s, rt: rt, rp: rt.Replay(), a: s.Process.Arch, mem: s.Process.Memory,
 		byID: map[ThreadID]*clr.Thread{}, tids: map[ThreadID]uint32{}, eh: map[arch.Addr]dispatcherClass{},
-		windows: s.Process.OS == "windows"}
+		windows: s.Process.ABI.OS == arch.Windows}
 	var err error
 	if n.ctx, err = contextOf(n.a, n.rp); err != nil {
 		return nil, err

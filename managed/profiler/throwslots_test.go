@@ -48,7 +48,7 @@ func throwFrames(s *managed.Session) (out []throwFrame) {
 			}
 			t.pc, t.sp = word(at[a.PC]), word(at[a.SP])
 			for _, x := range a.ContextPointers.Fields {
-				if !a.CalleeSaved.Has(x.Reg) {
+				if !s.Process.ABI.CalleeSaved.Has(x.Reg) {
 					continue
 				}
 				t.ptrs[x.Reg] = f.Addr + 24 + arch.Addr(x.Off)
