@@ -332,13 +332,7 @@ func (r *replayer) mode(q *request, m *clr.Thread) profiler.Mode {
 		mode, _ := profiler.ParseMode(q.Mode) // checked when it was read
 		return mode
 	}
-	switch {
-	case m == nil || m.Cooperative && r.d.ABI.OS != arch.Windows:
-		return profiler.Self
-	case m.Cooperative:
-		return profiler.OSSuspended
-	}
-	return profiler.Suspended
+	return profiler.ModeFor(r.d.ABI, m)
 }
 
 func (r *replayer) refuse(s *report.Snapshot, err error) *report.Snapshot {

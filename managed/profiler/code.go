@@ -241,7 +241,7 @@ func (n *Snapshotter) report(fn FunctionID, regs *arch.Regs, flags uint32) {
 	w := &n.walk
 	if n.callback == nil {
 		w.aborted = true
-		n.why = Why{Text: "the callback is null; the runtime does not check", Dies: !n.windows}
+		n.why = Why{Text: "the callback is null; the runtime does not check", Dies: !n.system.catchesFaults}
 		return
 	}
 	c := Call{Function: fn, IP: n.pcOf(regs), ClientData: n.req.ClientData, owner: n}
@@ -320,5 +320,5 @@ func (n *Snapshotter) broken(text string, at arch.Addr) HRESULT {
 func (n *Snapshotter) unread(text string, at arch.Addr) Why {
 	absence, _ := n.s.Process.Memory.Absent(at)
 	unmapped := absence == loader.Unmapped && at != 0
-	return Why{Text: text, At: at, Missing: !unmapped, Dies: unmapped && !n.windows}
+	return Why{Text: text, At: at, Missing: !unmapped, Dies: unmapped && !n.system.catchesFaults}
 }

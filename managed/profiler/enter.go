@@ -83,7 +83,7 @@ func (n *Snapshotter) enter(req *Request) (t *clr.Thread, hr HRESULT, refused bo
 	}
 	os := n.osThread(t)
 	if req.Mode == OSSuspended {
-		if !n.windows {
+		if !n.system.stopsThreads {
 			return n.refuse(9, E_NOTIMPL, "only on Windows can another thread be walked without SuspendRuntime", 0, false)
 		}
 		if os == nil {
@@ -96,7 +96,7 @@ func (n *Snapshotter) enter(req *Request) (t *clr.Thread, hr HRESULT, refused bo
 	if !t.Cooperative {
 		seed = nil // row 10: it is not even read
 	} else if req.Mode != Self {
-		if !n.windows {
+		if !n.system.stopsThreads {
 			return n.refuse(11, E_NOTIMPL, "the thread is in cooperative mode, and only on Windows can its context be had", 0, false)
 		}
 		if _, hr, refused := n.enterAsync(req, t, os); refused {

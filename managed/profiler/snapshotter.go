@@ -160,7 +160,7 @@ type Snapshotter struct {
 	cache    [snapshotCache]snapshotCode
 	eh       map[arch.Addr]dispatcherClass // by MethodTable
 	zero     arch.Regs                     // every register known, and 0
-	windows  bool
+	system   *system
 	busy     bool
 	gen      uint64
 	buf      []byte     // the live CONTEXT
@@ -217,7 +217,7 @@ func RuntimeOf(s *managed.Session) (*clr.Runtime, error) {
 func newSnapshotter(s *managed.Session, rt *clr.Runtime) (*Snapshotter, error) {
 	n := &Snapshotter{s: s, rt: rt, rp: rt.Replay(), a: s.Process.Arch, mem: s.Process.Memory,
 		byID: map[ThreadID]*clr.Thread{}, tids: map[ThreadID]uint32{}, eh: map[arch.Addr]dispatcherClass{},
-		windows: s.Process.ABI.OS == arch.Windows}
+		system: systemOf(s.Process.ABI)}
 	var err error
 	if n.ctx, err = contextOf(n.a, n.rp); err != nil {
 		return nil, err

@@ -30,11 +30,8 @@ func (n *Snapshotter) view(t *loader.Thread) (view []ViewFrame, hr HRESULT) {
 	req := Request{TID: t.ID, Flags: COR_PRF_SNAPSHOT_REGISTER_CONTEXT}
 	m, rt := n.s.Thread(t.ID)
 	if m != nil && rt == n.rt {
-		switch {
-		case !m.Cooperative:
-			req.Mode, req.Thread = Suspended, ThreadID(m.Addr)
-		case n.windows:
-			req.Mode, req.Thread = OSSuspended, ThreadID(m.Addr)
+		if req.Mode = ModeFor(n.s.Process.ABI, m); req.Mode != Self {
+			req.Thread = ThreadID(m.Addr)
 		}
 		if m.Cooperative {
 			if found := n.FindSeed(t); found.Documented != nil {

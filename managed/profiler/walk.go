@@ -244,7 +244,7 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 		return skipNone, 0
 	}
 	native := !w.callerManaged
-	if n.windows {
+	if n.system.runtimeCallsHandlers {
 		native = n.rp.InRuntime(n.pcOf(&w.caller))
 	}
 	if !native {
