@@ -7,16 +7,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seamwalk/seam/internal/report"
-	"github.com/seamwalk/seam/internal/symbolize"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/stacks"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -88,9 +87,14 @@ func completes(cmd *cobra.Command, flag string, values ...string) {
 type dump struct {
 	*loader.Process
 	session  *managed.Session
-	symbols  *symbolize.Symbolizer // nil with --no-symbols
-	build    *report.Builder
+	stacks   *stacks.Stacks
 	selected []*loader.Thread
+	limit    int // of --limit; 0: all is shown
+}
+
+// head is what all results begin with.
+func (d *dump) head() *report.Head {
+	return &report.Head{Dump: d.stacks.Dump(), Images: d.stacks.Images}
 }
 
 // open opens the dump at path as the flags say.
@@ -104,17 +108,13 @@ func (f *shared) open(path string, track bool) (*dump, error) {
 		return nil, advise(path, err)
 	}
 	f.tellUnused(p)
-	d := &dump{Process: p}
+	d := &dump{Process: p, limit: f.limit}
 	if d.selected, err = f.selectThreads(p); err != nil {
 		p.Close()
 		return nil, err
 	}
 	d.session = managed.Open(p, nil)
-	if f.symbols && !f.noSymbols {
-		d.symbols = symbolize.New(p)
-	}
-	d.build = report.NewBuilder(d.session, d.symbols)
-	d.build.Limit = f.limit
+	d.stacks = stacks.Of(d.session, &stacks.Options{Limit: f.limit, NoSymbols: f.noSymbols || !f.symbols})
 	return d, nil
 }
 
@@ -253,11 +253,11 @@ func (f *shared) style(out io.Writer) (report.Style, error) {
 // walk walks the selected threads and hands their stacks to emit in order. It
 // returns errStrict, once all are written, if one is incomplete and --strict is
 // given.
-func (f *shared) walk(d *dump, emit func(*report.Thread) error) error {
+func (f *shared) walk(d *dump, emit func(*stacks.Thread) error) error {
 	p := newProgress(len(d.selected))
 	defer p.done()
 	whole := len(d.selected) > 0 // a dump without threads shows nothing
-	err := d.build.Walk(d.selected, runtime.GOMAXPROCS(0), func(t *report.Thread) error {
+	err := d.stacks.Each(d.selected, func(t *stacks.Thread) error {
 		whole = whole && t.Whole()
 		p.step()
 		return emit(t)

@@ -31,12 +31,12 @@ nowhere (none): then its frames can be left only by guessing.`,
 				return err
 			}
 			defer d.Close()
-			info := &report.Info{Head: d.build.Head(), Tail: d.build.Tail()}
+			info := &report.Info{Head: d.head(), Tail: d.stacks.Summary()}
 			for _, t := range d.selected {
-				info.Threads = append(info.Threads, d.build.Thread(t))
+				info.Threads = append(info.Threads, d.stacks.Thread(t))
 			}
 			w := buffered(cmd)
-			if err := errors.Join(report.WriteInfo(w, f.format, style, info), w.Flush()); err != nil {
+			if err := errors.Join(report.Write(w, f.format, style, info), w.Flush()); err != nil {
 				return err
 			}
 			if f.strict && (len(info.Threads) == 0 || len(info.Tail.Warnings) > 0) {

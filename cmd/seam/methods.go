@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seamwalk/seam/internal/report"
+	"github.com/seamwalk/seam/managed/stacks"
 	"github.com/spf13/cobra"
 )
 
@@ -34,9 +36,9 @@ name, as perf expects them in /tmp/perf-PID.map.`,
 				return err
 			}
 			defer d.Close()
-			m := d.build.Methods()
+			m, whole := d.methods()
 			w := buffered(cmd)
-			if err := errors.Join(report.WriteMethods(w, f.format, style, m), w.Flush()); err != nil {
+			if err := errors.Join(report.Write(w, f.format, style, m), w.Flush()); err != nil {
 				return err
 			}
 			if f.format == perfmap {
@@ -44,7 +46,7 @@ name, as perf expects them in /tmp/perf-PID.map.`,
 					fmt.Fprintf(cmd.ErrOrStderr(), "seam: warning: %s\n", warn.Text)
 				}
 			}
-			if f.strict && !m.Whole() {
+			if f.strict && !whole {
 				return errStrict
 			}
 			return nil
@@ -59,3 +61,27 @@ name, as perf expects them in /tmp/perf-PID.map.`,
 
 // perfmap is the form without a place for warnings, which go to standard error.
 const perfmap = "perfmap"
+
+// methods returns the table of methods, and whether it is whole: there are
+// methods, all have a name, and nothing is known to be missing. A file of another
+// build that was passed over takes nothing away but names. An empty table comes
+// with a warning that says why.
+func (d *dump) methods() (t *report.MethodTable, whole bool) {
+	t = &report.MethodTable{Head: d.head(), List: d.stacks.Methods(), Tail: d.stacks.Summary()}
+	if len(t.List) == 0 {
+		w := stacks.Warning{Code: "no_methods", Text: "no methods: no code that the runtime compiled is in the dump", Offset: -1}
+		if len(d.session.Runtimes) == 0 {
+			w.Text = "no methods: there is no runtime in this process that could have compiled any"
+			if len(d.session.Warnings) > 0 {
+				w.Text = "no methods: the runtime in this process cannot be read"
+			}
+		}
+		t.Tail.Warnings = append(t.Tail.Warnings, w)
+	}
+	lacks := slices.ContainsFunc(t.Tail.Warnings, func(w stacks.Warning) bool { return w.Code != "image_differs" })
+	unnamed := slices.ContainsFunc(t.List, func(m stacks.Compiled) bool { return !m.Named() })
+	if n := len(t.List) - d.limit; d.limit > 0 && n > 0 {
+		t.List, t.Omitted = t.List[:d.limit], n
+	}
+	return t, !lacks && !unnamed
+}

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/report"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/profiler"
+	"github.com/seamwalk/seam/managed/stacks"
+	"github.com/seamwalk/seam/unwind"
 	"github.com/spf13/cobra"
 )
 
@@ -79,7 +83,7 @@ func (f *seedFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	out := &report.Seeds{Head: d.build.Head(), Asked: f.hazards}
+	out := &report.Seeds{Head: d.head(), Asked: f.hazards}
 	for _, t := range d.selected {
 		if m, _ := d.session.Thread(t.ID); m == nil && len(f.threads) == 0 {
 			continue
@@ -95,9 +99,9 @@ func (f *seedFlags) run(cmd *cobra.Command, path string) error {
 			return err
 		}
 	}
-	out.Tail = d.build.Tail()
+	out.Tail = d.stacks.Summary()
 	w := buffered(cmd)
-	if err := errors.Join(report.WriteSeeds(w, f.format, style, out), w.Flush()); err != nil {
+	if err := errors.Join(report.Write(w, f.format, style, out), w.Flush()); err != nil {
 		return err
 	}
 	if f.strict && !out.Sound() {
@@ -114,7 +118,7 @@ func (f *seedFlags) seed(r *replayer, t *loader.Thread, given []byte) (report.Se
 		return report.Seed{}, err
 	}
 	found := n.FindSeed(t)
-	s := r.d.build.Seed(t, r.d.Arch, &found)
+	s := r.d.seed(t, &found)
 	req := profiler.Request{TID: t.ID, Mode: r.mode(&request{Mode: f.mode}, m)}
 	if m != nil && req.Mode != profiler.Self {
 		req.Thread = profiler.ThreadID(m.Addr)
@@ -137,7 +141,7 @@ func (f *seedFlags) seed(r *replayer, t *loader.Thread, given []byte) (report.Se
 
 // hazards looks for broken guidelines, and words the frames that show them.
 func (r *replayer) hazards() (out []report.Hazard, err error) {
-	found, err := profiler.Hazards(r.d.session, r.d.build.FrameNames)
+	found, err := profiler.Hazards(r.d.session, r.d.frameNames)
 	if err != nil {
 		return nil, err
 	}
@@ -149,4 +153,62 @@ func (r *replayer) hazards() (out []report.Hazard, err error) {
 		out = append(out, shown)
 	}
 	return out, nil
+}
+
+// seed names what was found of the seed of t. The native frames, and the seeds'
+// own, are named as those of a stack.
+func (d *dump) seed(t *loader.Thread, s *profiler.SeedSearch) report.Seed {
+	frames := append([]managed.Frame(nil), s.Native...)
+	for _, c := range []*profiler.Seed{s.Seed, s.Documented} {
+		if c != nil {
+			_, rt := d.session.Lookup(c.PC)
+			frames = append(frames, managed.Frame{Kind: managed.Managed, PC: arch.PC{Addr: c.PC, Exact: len(s.Native) == 0}, SP: c.SP, Code: c.Code, Runtime: rt})
+		}
+	}
+	named := d.stacks.Describe(t, frames, s.Stop)
+	out := report.Seed{Thread: d.stacks.Thread(t), Needed: s.Needed, NeedKnown: s.NeedKnown, SameAsDocs: s.SameAsDocumented() || !s.DocumentedKnown, Native: named.Frames[:len(s.Native)]}
+	rest := named.Frames[len(s.Native):]
+	if s.Seed != nil {
+		out.Seed, rest = d.seedContext(s.Seed, &rest[0]), rest[1:]
+	}
+	if s.Documented != nil {
+		out.Documented = d.seedContext(s.Documented, &rest[0])
+	}
+	if d.limit > 0 && len(out.Native) > d.limit {
+		out.Omitted = len(out.Native) - d.limit
+		out.Native = out.Native[:d.limit]
+	}
+	if s.Seed == nil && s.Stop.Reason != unwind.NotStarted {
+		out.Stop = &named.Stop
+	}
+	out.Lost = s.Seed == nil && !s.Stop.Reason.Complete()
+	return out
+}
+
+// seedContext is what is shown of a seed, whose frame is f.
+func (d *dump) seedContext(s *profiler.Seed, f *stacks.Frame) *report.SeedContext {
+	c := &report.SeedContext{PC: s.PC, SP: s.SP, Context: s.Context, Function: f.Function, Suffix: string(f.AppendSuffix(nil))}
+	if fp, ok := s.Regs.Get(d.Arch.FP); ok {
+		c.FP = arch.Addr(fp)
+	}
+	for i, name := range d.Arch.Names {
+		if v, ok := s.Regs.Get(arch.Reg(i)); ok {
+			c.Registers = append(c.Registers, report.Register{Name: name, Value: v})
+		}
+	}
+	return c
+}
+
+// frameNames names the frames of a thread's stack, functions as their symbol
+// is called, methods by their metadata name; "" where there is no name.
+func (d *dump) frameNames(t *loader.Thread, frames []managed.Frame) []string {
+	named := d.stacks.Describe(t, frames, unwind.Stop{Reason: unwind.EndOfStack})
+	out := make([]string, len(frames))
+	for i := range named.Frames {
+		f := &named.Frames[i]
+		if out[i] = f.Function; f.Method != nil {
+			out[i] = f.Method.Name
+		}
+	}
+	return out
 }

@@ -13,8 +13,10 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/report"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
 	"github.com/seamwalk/seam/managed/profiler"
+	"github.com/seamwalk/seam/unwind"
 	"github.com/spf13/cobra"
 )
 
@@ -108,14 +110,14 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := out.Begin(d.build.Head()); err != nil {
+	if err := out.Begin(d.head()); err != nil {
 		return err
 	}
 	calls, whole := 0, true
 	each := func(q *request) error {
 		s := r.call(q)
 		calls, whole = calls+1, whole && s.Whole()
-		return out.Write(s)
+		return out.Call(s)
 	}
 	if cmd.Flags().Changed("requests") {
 		err = eachRequest(f.requests, cmd.InOrStdin(), each)
@@ -123,7 +125,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		err = f.eachThread(cmd, r, each)
 	}
 	if err == nil {
-		err = out.End(d.build.Tail())
+		err = out.End(d.stacks.Summary())
 	}
 	if err = errors.Join(err, w.Flush()); err != nil {
 		return err
@@ -284,7 +286,7 @@ func (r *replayer) call(q *request) *report.Snapshot {
 	if t == nil {
 		return r.refuse(s, fmt.Errorf("the dump has no thread %d", q.TID))
 	}
-	s.Thread = r.d.build.Thread(t)
+	s.Thread = r.d.stacks.Thread(t)
 	m, rt := r.d.session.Thread(q.TID)
 	n, err := r.of(rt)
 	if err != nil {
@@ -298,7 +300,7 @@ func (r *replayer) call(q *request) *report.Snapshot {
 			req.Thread = s.ThreadID
 		}
 	}
-	a, limit := r.d.Arch, r.d.build.Limit
+	a, limit := r.d.Arch, r.d.limit
 	s.HR = n.Do(req, func(c profiler.Call) profiler.HRESULT {
 		out := report.SnapshotCall{Function: c.Function, IP: c.IP, ContextSize: c.ContextSize}
 		if regs, err := c.Registers(); err == nil {
@@ -321,7 +323,7 @@ func (r *replayer) call(q *request) *report.Snapshot {
 	why := n.Why()
 	s.Why, s.Missing = why.String(), why.Missing
 	if r.names {
-		r.d.build.NameCalls(s, t)
+		r.d.nameCalls(s, t)
 	}
 	return s
 }
@@ -341,4 +343,21 @@ func (r *replayer) refuse(s *report.Snapshot, err error) *report.Snapshot {
 		r.failed = err
 	}
 	return s
+}
+
+// nameCalls names the callbacks of s, which were made for t.
+func (d *dump) nameCalls(s *report.Snapshot, t *loader.Thread) {
+	frames := make([]managed.Frame, len(s.Calls))
+	for i := range s.Calls {
+		c, f := &s.Calls[i], &frames[i]
+		f.PC, f.SP = arch.PC{Addr: c.IP}, c.SP
+		if c.Function != 0 {
+			f.Kind = managed.Managed
+			f.Code, f.Runtime = d.session.Lookup(c.IP)
+		}
+	}
+	named := d.stacks.Describe(t, frames, unwind.Stop{Reason: unwind.EndOfStack})
+	for i := range s.Calls {
+		s.Calls[i].Name = *named.Frames[i].Place
+	}
 }

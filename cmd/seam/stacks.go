@@ -79,14 +79,14 @@ With -v each frame has its stack pointer, and how it was found:
 
 // write writes the stacks of the selected threads to out.
 func (f *shared) write(d *dump, out report.Output) error {
-	if err := out.Begin(d.build.Head()); err != nil {
+	if err := out.Begin(d.head()); err != nil {
 		return err
 	}
 	strict := f.walk(d, out.Thread)
 	if strict != nil && !errors.Is(strict, errStrict) {
 		return strict
 	}
-	if err := out.End(d.build.Tail()); err != nil {
+	if err := out.End(d.stacks.Summary()); err != nil {
 		return err
 	}
 	return strict

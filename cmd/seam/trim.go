@@ -53,13 +53,9 @@ worked on may be in them. Look at it before you publish it.`,
 			if strict != nil && !errors.Is(strict, errStrict) {
 				return strict
 			}
-			keep := loader.Kept{Sections: d.build.Sections()}
-			if d.symbols != nil {
-				keep.Symbols = d.symbols.Used()
-			}
 			var stats loader.TrimStats
 			size, err := writeOut(args[0], args[1], cmd.OutOrStdout(), func(w io.Writer) (err error) {
-				stats, err = d.WriteTrimmed(w, keep)
+				stats, err = d.WriteTrimmed(w, d.stacks.Kept())
 				return err
 			})
 			if err != nil {

@@ -28,6 +28,7 @@ var floors = [][]string{
 	{"managed"},
 	{"managed/profiler"},
 	{"internal/symbolize"},
+	{"managed/stacks"},
 	{"internal/report"},
 	{"cmd/seam"},
 }

@@ -1,8 +1,8 @@
-// Package report prints stacks for eyes and for machines.
+// Package report writes stacks, and what else the program finds, for eyes and
+// for machines.
 //
-// It needs a session of package managed and a symbolizer, makes values of them
-// that hold what the JSON of docs/json.md holds and nothing else, and writes
-// these in one of the forms in [outputs]. Threads are walked on several
-// goroutines and written in the order of the dump, one at a time, so that the
-// whole of a large process never lies in memory.
+// It has forms only: it is given values, most of them of package managed/stacks,
+// and a writer, and every error that it returns while it writes is the writer's.
+// What the JSON of docs/json.md holds is in these values, and nothing else.
+// Stacks are written one at a time, in one of the forms in [outputs].
 package report

@@ -2,58 +2,39 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
+
+	"github.com/seamwalk/seam/managed/stacks"
 )
 
 // An Info is what a dump holds.
 type Info struct {
 	Head    *Head
-	Threads []Thread // without their stacks
-	Tail    *Tail
+	Threads []stacks.Thread // without their stacks
+	Tail    *stacks.Summary
 }
 
-// WriteInfo writes what a dump holds, in one of the forms text and json.
-func WriteInfo(w io.Writer, format string, style Style, i *Info) error {
-	switch format {
-	case "json":
-		return i.json(w)
-	case "text":
-		return i.text(w, style)
-	}
-	return fmt.Errorf("no format %q; there are text, json", format)
-}
+func (i *Info) forms() []form { return textAndJSON(i.text, i.json) }
 
-func (i *Info) json(w io.Writer) error {
-	var b jsonBuffer
+func (i *Info) json(b *jsonBuffer) {
 	b.head(i.Head)
 	b.raw(",\n ")
-	b.key("threads")
-	b.raw("[")
-	for n := range i.Threads {
-		b.item(n)
-		b.thread(&i.Threads[n])
-		b.raw("}")
-	}
-	b.raw("],\n ")
+	objects(b, "threads", line1, i.Threads, b.thread)
+	b.raw(",\n ")
 	b.warnings(i.Tail)
 	b.raw("}\n")
-	_, err := w.Write(b.buf)
-	return err
 }
 
-func (i *Info) text(w io.Writer, style Style) error {
-	var b page
-	b.style = style
+func (i *Info) text(b *page) {
 	b.title(i.Head)
 	if c := i.Head.Dump.Crash; c != nil {
-		b.line(yellow, c.String())
+		b.line(yellow, crashLine(c))
 	}
 	b.line(plain, "")
 	b.line(bold, strconv.Itoa(len(i.Threads))+" threads")
 	for n := range i.Threads {
-		b.line(plain, "  "+i.Threads[n].heading())
+		b.line(plain, "  "+clean(i.Threads[n].String()))
 	}
 	images := i.Head.Images()
 	b.line(plain, "")
@@ -70,11 +51,9 @@ func (i *Info) text(w io.Writer, style Style) error {
 			color = yellow
 		}
 		b.line(color, fmt.Sprintf("  %#016x  %-5s %s  %s", uint64(m.Span.Lo), m.Bytes, pad(cut(m.Name, width), width), m.ID))
-		if style.Verbose && m.Path != "" {
+		if b.style.Verbose && m.Path != "" {
 			b.line(dim, "  "+strings.Repeat(" ", 25)+clean(m.Path))
 		}
 	}
 	b.tail(i.Tail)
-	_, err := w.Write(b.buf)
-	return err
 }

@@ -3,17 +3,30 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/seamwalk/seam/managed/stacks"
 )
 
-// An Output writes stacks in one form.
+// A Head is what all results begin with.
+type Head struct {
+	stacks.Dump
+	// Images returns the images by address. It is a function because it looks
+	// for a file of each, which takes longer than a small dump's stacks, and text
+	// does not show them.
+	Images func() []stacks.Image
+}
+
+// An Output writes stacks in one form. Its errors are the writer's.
 type Output interface {
 	// Begin is called once, before the first thread.
 	Begin(*Head) error
-	// Thread is called for each thread, in order. It keeps nothing of t.
-	Thread(t *Thread) error
+	// Thread is called for each thread, in order. It keeps nothing of t but its
+	// places.
+	Thread(t *stacks.Thread) error
 	// End is called once, after the last.
-	End(*Tail) error
+	End(*stacks.Summary) error
 }
 
 // Style is how results for eyes look. Outputs for machines ignore it.
@@ -45,12 +58,83 @@ func Formats() []string {
 	return names
 }
 
-// New returns an output of the given form to w.
+// New returns an output of the given form to w. The error says that there is no
+// such form, and which there are.
 func New(w io.Writer, format string, style Style) (Output, error) {
 	for _, o := range outputs {
 		if o.name == format {
 			return o.open(w, style), nil
 		}
 	}
-	return nil, fmt.Errorf("no format %q; there are %s", format, strings.Join(Formats(), ", "))
+	return nil, unknownForm(format, Formats()...)
+}
+
+// A Result is what a command has found, to be written in one go: [Info],
+// [Seeds], [Views] or [MethodTable].
+type Result interface {
+	// forms returns the forms that the result can be written in.
+	forms() []form
+}
+
+// A form writes a result.
+type form struct {
+	name  string
+	write func(s *sink, style Style)
+}
+
+// Write writes r in the given form.
+func Write(w io.Writer, format string, style Style, r Result) error {
+	forms := r.forms()
+	i := slices.IndexFunc(forms, func(f form) bool { return f.name == format })
+	if i < 0 {
+		names := make([]string, len(forms))
+		for k, f := range forms {
+			names[k] = f.name
+		}
+		return unknownForm(format, names...)
+	}
+	s := &sink{w: w}
+	forms[i].write(s, style)
+	return s.flush()
+}
+
+func unknownForm(format string, known ...string) error {
+	return fmt.Errorf("no format %q; there are %s", format, strings.Join(known, ", "))
+}
+
+// textAndJSON are the forms of most results.
+func textAndJSON(text func(*page), json func(*jsonBuffer)) []form {
+	return []form{
+		{"text", func(s *sink, style Style) { text(&page{sink: s, style: style}) }},
+		{"json", func(s *sink, _ Style) { json(&jsonBuffer{s}) }},
+	}
+}
+
+// chunk is how many bytes are gathered before they are written. The stack of an
+// overflow, with 260,000 frames, is 100 MB of JSON.
+const chunk = 1 << 16
+
+// A sink gathers bytes for a writer, and keeps its first error.
+type sink struct {
+	w   io.Writer
+	buf []byte
+	err error
+}
+
+// more writes what was gathered, if that is much, and reports whether the writer
+// still takes it.
+func (s *sink) more() bool {
+	if len(s.buf) > chunk {
+		s.flush()
+	}
+	return s.err == nil
+}
+
+// flush writes what was gathered.
+func (s *sink) flush() error {
+	if s.err == nil {
+		_, s.err = s.w.Write(s.buf)
+	}
+	s.buf = s.buf[:0]
+	return s.err
 }

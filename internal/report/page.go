@@ -7,11 +7,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/stacks"
 )
 
 // A page is text for eyes under way.
 type page struct {
-	buf   []byte
+	*sink
 	style Style
 }
 
@@ -53,7 +54,7 @@ func (p *page) line(c color, s string) {
 	p.buf = append(p.buf, '\n')
 }
 
-// title tells the process in a line.
+// title says in a line which process the dump is of.
 func (p *page) title(h *Head) {
 	d := &h.Dump
 	kind := map[string]string{"elf-core": "ELF core", "minidump": "minidump"}[d.Format]
@@ -65,8 +66,8 @@ func (p *page) title(h *Head) {
 		s += fmt.Sprintf(" of process %d", d.PID)
 	}
 	s += ", " + clean(d.OS) + " " + clean(d.Arch)
-	for i := range h.Runtimes {
-		r := &h.Runtimes[i]
+	for i := range d.Runtimes {
+		r := &d.Runtimes[i]
 		version := r.Version
 		if version == "" {
 			version = "of unknown version"
@@ -77,7 +78,7 @@ func (p *page) title(h *Head) {
 }
 
 // tail writes what is missing, and what to do about it.
-func (p *page) tail(t *Tail) {
+func (p *page) tail(t *stacks.Summary) {
 	if len(t.Warnings) > 0 {
 		p.line(plain, "")
 		for _, w := range t.Warnings {
@@ -100,13 +101,13 @@ func (p *page) tail(t *Tail) {
 	}
 	for i := range t.Missing {
 		m := &t.Missing[i]
-		p.line(yellow, fmt.Sprintf("  %s  %s  %s", pad(clean(m.Name), name), pad(clean(m.ID), id), m.lacks()))
+		p.line(yellow, fmt.Sprintf("  %s  %s  %s", pad(clean(m.Name), name), pad(clean(m.ID), id), cost(m)))
 	}
 	p.line(plain, "Give the folder that holds them: --images DIR")
 }
 
-// lacks says what an image's absence cost.
-func (m *Missing) lacks() string {
+// cost says what it costs that an image's file is missing.
+func cost(m *stacks.Missing) string {
 	var parts []string
 	if m.Stops > 0 {
 		parts = append(parts, plural(m.Stops, "stack or part of one ends", "stacks or parts of them end")+" there")
@@ -124,8 +125,8 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// All returns the warnings and, as warnings, the files that are missing.
-func (t *Tail) All() []Warning {
+// warnings returns the warnings of t and, as warnings, the files that are missing.
+func warnings(t *stacks.Summary) []stacks.Warning {
 	all := t.Warnings[:len(t.Warnings):len(t.Warnings)]
 	for i := range t.Missing {
 		m := &t.Missing[i]
@@ -133,13 +134,13 @@ func (t *Tail) All() []Warning {
 		if m.ID != "" {
 			s += " (" + m.ID + ")"
 		}
-		all = append(all, Warning{Code: "image_missing", Text: s + " was not found: " + m.lacks(), Offset: -1})
+		all = append(all, stacks.Warning{Code: "image_missing", Text: s + " was not found: " + cost(m), Offset: -1})
 	}
 	return all
 }
 
-// String says in words why the dump was made.
-func (c *Crash) String() string {
+// crashLine says in words why the dump was made.
+func crashLine(c *stacks.Crash) string {
 	s := fmt.Sprintf("thread %d stopped by %s", c.TID, signalName(c.Signal))
 	switch {
 	case c.HasAddr:

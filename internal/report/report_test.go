@@ -12,52 +12,52 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/golden"
-	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/stacks"
 )
 
 // sample is a dump with one of everything.
-func sample() (*Head, []*Thread, *Tail) {
+func sample() (*Head, []*stacks.Thread, *stacks.Summary) {
 	h := &Head{
-		Dump: Dump{Path: "core.3755", Format: "elf-core", OS: "linux", Arch: "amd64", PID: 3755,
-			Crash: &Crash{TID: 3755, Signal: 11, Code: 1, Address: 0, HasAddr: true}},
-		Runtimes: []Runtime{{Kind: "coreclr", Version: "10.0.12", Image: "libcoreclr.so", How: "descriptor"}},
-		Images: func() []Image {
-			return []Image{
+		Dump: stacks.Dump{Path: "core.3755", Format: "elf-core", OS: "linux", Arch: "amd64", PID: 3755,
+			Crash:    &stacks.Crash{TID: 3755, Signal: 11, Code: 1, Address: 0, HasAddr: true},
+			Runtimes: []stacks.Runtime{{Kind: "coreclr", Version: "10.0.12", Image: "libcoreclr.so", How: "descriptor"}}},
+		Images: func() []stacks.Image {
+			return []stacks.Image{
 				{Name: "libcoreclr.so", Path: "/app/libcoreclr.so", ID: "d87b5d01", Span: arch.Span{Lo: 0x7f63c8200000, Hi: 0x7f63c8900000}, Bytes: "file"},
 				{Name: "libgone.so", ID: "abcd", Span: arch.Span{Lo: 0x7f63c9000000, Hi: 0x7f63c9010000}, Bytes: "none"},
 			}
 		},
 	}
 	pc := func(a arch.Addr) arch.PC { return arch.PC{Addr: a} }
-	threads := []*Thread{
-		{TID: 3755, Name: "main\x1b[31m", Managed: true, ManagedID: 1, Cooperative: true, Crashed: true,
-			Exception: &Exception{Type: "System.NullReferenceException", Message: "a \"quoted\" text\n", HasMessage: true, Address: 0x7f0012345678},
-			Frames: []Frame{
-				{PC: arch.PC{Exact: true}, SP: 0x7ffd0000, By: "context", Place: &Place{Kind: kindNative}}, // called a null pointer
-				{PC: pc(0x7f63c8aa65d8), SP: 0x7ffd0010, By: "eh_frame", Place: &Place{Kind: kindNative, Module: "libc.so.6",
+	threads := []*stacks.Thread{
+		{TID: 3755, Name: "main\x1b[31m", ManagedID: 1, Mode: stacks.Cooperative, Crashed: true,
+			Exception: &stacks.Exception{Type: "System.NullReferenceException", Message: "a \"quoted\" text\n", HasMessage: true, Address: 0x7f0012345678},
+			Frames: []stacks.Frame{
+				{PC: arch.PC{Exact: true}, SP: 0x7ffd0000, By: "context", Place: &stacks.Place{Kind: stacks.Native}}, // called a null pointer
+				{PC: pc(0x7f63c8aa65d8), SP: 0x7ffd0010, By: "eh_frame", Place: &stacks.Place{Kind: stacks.Native, Module: "libc.so.6",
 					Function: "pthread_cond_wait", Symbol: "pthread_cond_wait@@GLIBC_2.3.2", Offset: 0x1e8}},
-				{PC: pc(0x7f634a2a205b), SP: 0x7ffd0100, By: "codes", Place: &Place{Kind: kindManaged, Module: "System.Private.CoreLib.dll",
+				{PC: pc(0x7f634a2a205b), SP: 0x7ffd0100, By: "codes", Place: &stacks.Place{Kind: stacks.Managed, Module: "System.Private.CoreLib.dll",
 					Function: "System.Collections.Generic.Dictionary<__Canon, System.Collections.Generic.List<int>>.TryInsert(__Canon, System.Collections.Generic.List<int>, System.Collections.Generic.InsertionBehavior)",
-					Offset:   0x3b, Method: &Method{ID: 0x7f6349001000, Token: 0x06001234, Name: "System.Collections.Generic.Dictionary`2.TryInsert", ILOffset: 0, FuncletKnown: true, Code: "r2r"}}},
-				{PC: pc(0x7f634a2a3000), SP: 0x7ffd0180, By: "codes", Place: &Place{Kind: kindManaged, Function: "dynamicClass.IL_STUB_PInvoke",
-					Offset: 0x80, Method: &Method{ID: 0x7f6349002000, Name: "dynamicClass.IL_STUB_PInvoke", ILOffset: -1, FuncletKnown: true, Code: "stub"}}},
-				{Place: &Place{Kind: kindGap, Why: "no_rule: no source knows how to leave this frame, in libgone.so (abcd)"}},
-				{PC: pc(0x7f634a2a4000), SP: 0x7ffd0200, By: "explicit_frame", Place: &Place{Kind: kindManaged, Module: "app.dll", Function: "App.Program.Main(string[])",
-					Method: &Method{ID: 0x7f6349003000, Token: 0x06000001, Name: "App.Program.Main", ILOffset: 17, Funclet: true, FuncletKnown: true, Code: "jit"}}},
+					Offset:   0x3b, Method: &stacks.Method{ID: 0x7f6349001000, Token: 0x06001234, Name: "System.Collections.Generic.Dictionary`2.TryInsert", ILOffset: 0, FuncletKnown: true, Code: "r2r"}}},
+				{PC: pc(0x7f634a2a3000), SP: 0x7ffd0180, By: "codes", Place: &stacks.Place{Kind: stacks.Managed, Function: "dynamicClass.IL_STUB_PInvoke",
+					Offset: 0x80, Method: &stacks.Method{ID: 0x7f6349002000, Name: "dynamicClass.IL_STUB_PInvoke", ILOffset: -1, FuncletKnown: true, Code: "stub"}}},
+				{Place: &stacks.Place{Kind: stacks.Gap, Why: &stacks.Stop{Reason: "no_rule", Text: "no source knows how to leave this frame, in libgone.so (abcd)"}}},
+				{PC: pc(0x7f634a2a4000), SP: 0x7ffd0200, By: "explicit_frame", Place: &stacks.Place{Kind: stacks.Managed, Module: "app.dll", Function: "App.Program.Main(string[])",
+					Method: &stacks.Method{ID: 0x7f6349003000, Token: 0x06000001, Name: "App.Program.Main", ILOffset: 17, Funclet: true, FuncletKnown: true, Code: "jit"}}},
 			},
-			Stop: Stop{Reason: "end_of_stack", PC: 0x7f634a2a4000, Complete: true, Text: "the unwind information marks this frame as outermost"}},
-		{TID: 3756, Managed: true, ManagedID: 2,
-			Frames: []Frame{{PC: arch.PC{Addr: 0x7f63c9001234, Exact: true}, SP: 0x7ffd0000, By: "context", Place: &Place{Kind: kindNative, Module: "libgone.so", Link: 0x1234}}},
-			Stop:   Stop{Reason: "no_rule", PC: 0x7f63c9001234, Text: "no source knows how to leave this frame, in libgone.so (abcd)"}},
-		{TID: 3758, Frames: []Frame{{PC: arch.PC{Addr: 0x7f63c8aa65d8, Exact: true}, SP: 0x7ffd0000, By: "context", Place: &Place{Kind: kindNative, Module: "libc.so.6"}}},
-			Omitted: Omitted{Frames: 94, Gaps: 1},
-			Stop:    Stop{Reason: "end_of_stack", PC: 0x7f63c8aa7000, Complete: true, Text: "the unwind information marks this frame as outermost"}},
-		{TID: 3757, Stop: Stop{Reason: "not_started", Text: "no registers to start from"}},
+			Stop: stacks.Stop{Reason: "end_of_stack", PC: 0x7f634a2a4000, Complete: true, Text: "the unwind information marks this frame as outermost"}},
+		{TID: 3756, ManagedID: 2, Mode: stacks.Preemptive,
+			Frames: []stacks.Frame{{PC: arch.PC{Addr: 0x7f63c9001234, Exact: true}, SP: 0x7ffd0000, By: "context", Place: &stacks.Place{Kind: stacks.Native, Module: "libgone.so", Link: 0x1234}}},
+			Stop:   stacks.Stop{Reason: "no_rule", PC: 0x7f63c9001234, Text: "no source knows how to leave this frame, in libgone.so (abcd)"}},
+		{TID: 3758, Frames: []stacks.Frame{{PC: arch.PC{Addr: 0x7f63c8aa65d8, Exact: true}, SP: 0x7ffd0000, By: "context", Place: &stacks.Place{Kind: stacks.Native, Module: "libc.so.6"}}},
+			Omitted: stacks.Omitted{Frames: 94, Gaps: 1},
+			Stop:    stacks.Stop{Reason: "end_of_stack", PC: 0x7f63c8aa7000, Complete: true, Text: "the unwind information marks this frame as outermost"}},
+		{TID: 3757, Stop: stacks.Stop{Reason: "not_started", Text: "no registers to start from"}},
 	}
-	tail := &Tail{
-		Warnings: []Warning{{Code: "core_cut", Text: "the file ends before its memory does", Offset: 0x1000}, {Code: "x", Text: "no place", Offset: -1}},
-		Missing:  []Missing{{Name: "libgone.so", ID: "abcd", Stops: 2, Unnamed: 1}},
-		Counts:   Counts{Threads: 4, Whole: 1, Gapped: 1, Frames: 6, Managed: 3, Unnamed: 2, Gap: 1},
+	tail := &stacks.Summary{
+		Warnings: []stacks.Warning{{Code: "core_cut", Text: "the file ends before its memory does", Offset: 0x1000}, {Code: "x", Text: "no place", Offset: -1}},
+		Missing:  []stacks.Missing{{Name: "libgone.so", ID: "abcd", Stops: 2, Unnamed: 1}},
+		Counts:   stacks.Counts{Threads: 4, Whole: 1, Gapped: 1, Frames: 6, Managed: 3, Unnamed: 2, Gaps: 1},
 	}
 	return h, threads, tail
 }
@@ -104,7 +104,7 @@ func TestInfo(t *testing.T) {
 	}
 	for _, f := range []string{"text", "json"} {
 		var out bytes.Buffer
-		if err := WriteInfo(&out, f, Style{}, info); err != nil {
+		if err := Write(&out, f, Style{}, info); err != nil {
 			t.Fatal(err)
 		}
 		golden.Compare(t, "info."+f, out.Bytes())
@@ -114,13 +114,13 @@ func TestInfo(t *testing.T) {
 // A fault whose address is not known is not one at a null pointer.
 func TestNoFaultAddress(t *testing.T) {
 	h, _, tail := sample()
-	h.Dump.Crash = &Crash{TID: 1, Signal: 11, Code: 0x80}
+	h.Dump.Crash = &stacks.Crash{TID: 1, Signal: 11, Code: 0x80}
 	for form, want := range map[string]string{
 		"json": `"crash": {"tid": 1, "signal": 11, "code": 128, "address": null}`,
 		"text": "\nthread 1 stopped by SIGSEGV at an address that the system did not tell\n",
 	} {
 		var out bytes.Buffer
-		if err := WriteInfo(&out, form, Style{}, &Info{Head: h, Tail: tail}); err != nil || !strings.Contains(out.String(), want) {
+		if err := Write(&out, form, Style{}, &Info{Head: h, Tail: tail}); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%v, no %s in\n%s", err, want, out.String())
 		}
 	}
@@ -128,21 +128,21 @@ func TestNoFaultAddress(t *testing.T) {
 
 func TestMethods(t *testing.T) {
 	h, _, tail := sample()
-	t0 := &MethodTable{Head: h, Omitted: 3, Tail: &Tail{Warnings: tail.Warnings}}
-	t0.List = []Compiled{
-		{loader.Method{Code: arch.Span{Lo: 0x7f8225491860, Hi: 0x7f8225492135}, ID: 0x7f82257b9b30, Name: "App.Program+<>c.<Main>b__0", Source: "clr", Kind: "jit"}, "App.Program.Main.lambda()"},
-		{loader.Method{Code: arch.Span{Lo: 0x7f8225493000, Hi: 0x7f8225493010}, Source: "clr", Kind: "stub"}, ""},
+	t0 := &MethodTable{Head: h, Omitted: 3, Tail: &stacks.Summary{Warnings: tail.Warnings}}
+	t0.List = []stacks.Compiled{
+		{Code: arch.Span{Lo: 0x7f8225491860, Hi: 0x7f8225492135}, ID: 0x7f82257b9b30, Name: "App.Program+<>c.<Main>b__0", Source: "clr", Kind: "jit", Function: "App.Program.Main.lambda()"},
+		{Code: arch.Span{Lo: 0x7f8225493000, Hi: 0x7f8225493010}, Source: "clr", Kind: "stub"},
 	}
-	for _, form := range methodForms {
+	for _, form := range t0.forms() {
 		var out bytes.Buffer
-		if err := WriteMethods(&out, form.name, Style{}, t0); err != nil {
+		if err := Write(&out, form.name, Style{}, t0); err != nil {
 			t.Fatal(err)
 		}
 		golden.Compare(t, "methods."+form.name, out.Bytes())
 	}
 	t0.List = slices.Repeat(t0.List, 1000) // more than one buffer
 	var out bytes.Buffer
-	if err := WriteMethods(&out, "json", Style{}, t0); err != nil || !json.Valid(out.Bytes()) {
+	if err := Write(&out, "json", Style{}, t0); err != nil || !json.Valid(out.Bytes()) {
 		t.Errorf("%d methods do not give JSON: %v", len(t0.List), err)
 	}
 }
@@ -203,14 +203,14 @@ type (
 
 // TestUnknown: what a dump lacks is null in JSON, and not told as the opposite for eyes.
 func TestUnknown(t *testing.T) {
-	f := Frame{Place: &Place{Kind: kindManaged, Function: "A.B()", Method: &Method{ILOffset: -1, Code: "jit"}}}
-	if got := f.suffix(); got != " (handler?)" {
+	f := stacks.Frame{Place: &stacks.Place{Kind: stacks.Managed, Function: "A.B()", Method: &stacks.Method{ILOffset: -1, Code: "jit"}}}
+	if got := suffix(&f); got != " (handler?)" {
 		t.Errorf("a frame that may be a handler's ends with %q", got)
 	}
-	var b jsonBuffer
+	b := jsonBuffer{&sink{}}
 	b.raw("{")
 	b.place(f.Place)
-	b.thread(&Thread{Exception: &Exception{}})
+	b.thread(&stacks.Thread{Exception: &stacks.Exception{}})
 	b.raw("}")
 	var got struct {
 		Method    struct{ ID, Token, Name, IL_Offset, Funclet, Version any }
@@ -221,8 +221,8 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("%s: %+v, %v", b.buf, got, err)
 	}
 	// An empty message is one.
-	b = jsonBuffer{buf: []byte("{")}
-	b.thread(&Thread{Exception: &Exception{HasMessage: true}})
+	b = jsonBuffer{&sink{buf: []byte("{")}}
+	b.thread(&stacks.Thread{Exception: &stacks.Exception{HasMessage: true}})
 	if !bytes.Contains(b.buf, []byte(`"message": ""`)) {
 		t.Errorf("an empty message is %s", b.buf)
 	}
@@ -276,7 +276,7 @@ func TestJSONShape(t *testing.T) {
 
 func TestJSONText(t *testing.T) {
 	for _, s := range []string{"", "a", "List<int> & more", "\"\\\b\f\n\r\t\x00\x1f", "é 𝄞 \u2028", "bad \xff utf-8"} {
-		var b jsonBuffer
+		b := jsonBuffer{&sink{}}
 		b.text(s)
 		var got string
 		if err := json.Unmarshal(b.buf, &got); err != nil || got != strings.ToValidUTF8(s, "\ufffd") {
@@ -300,7 +300,7 @@ func TestWidth(t *testing.T) {
 			var out bytes.Buffer
 			o := newText(&out, Style{Width: width, Verbose: verbose})
 			th := *threads[0]
-			th.Frames = append([]Frame(nil), th.Frames[:4]...)
+			th.Frames = append([]stacks.Frame(nil), th.Frames[:4]...)
 			if err := o.Thread(&th); err != nil {
 				t.Fatal(err)
 			}
@@ -339,10 +339,10 @@ func TestShorten(t *testing.T) {
 }
 
 func TestFold(t *testing.T) {
-	frame := func(n int) Frame {
-		return Frame{PC: arch.PC{Addr: arch.Addr(0x1000 + n)}, Place: &Place{Kind: kindNative, Function: fmt.Sprint("f", n)}}
+	frame := func(n int) stacks.Frame {
+		return stacks.Frame{PC: arch.PC{Addr: arch.Addr(0x1000 + n)}, Place: &stacks.Place{Kind: stacks.Native, Function: fmt.Sprint("f", n)}}
 	}
-	th := &Thread{TID: 1, Stop: Stop{Complete: true, Text: "end"}, Frames: []Frame{frame(9)}}
+	th := &stacks.Thread{TID: 1, Stop: stacks.Stop{Complete: true, Text: "end"}, Frames: []stacks.Frame{frame(9)}}
 	for range 1000 {
 		th.Frames = append(th.Frames, frame(0), frame(1))
 	}

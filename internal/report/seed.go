@@ -3,28 +3,35 @@ package report
 import (
 	"encoding/hex"
 	"fmt"
-	"io"
+	"strconv"
 
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/profiler"
-	"github.com/seamwalk/seam/unwind"
+	"github.com/seamwalk/seam/managed/stacks"
 )
+
+// Seeds is the seeds of a process.
+type Seeds struct {
+	Head    *Head
+	Threads []Seed
+	Asked   bool     // for hazards
+	Hazards []Hazard // empty if they were not asked for
+	Tail    *stacks.Summary
+}
 
 // A Seed is the seed of one thread, and how it was looked for.
 type Seed struct {
-	Thread     Thread
+	Thread     stacks.Thread // without its stack
 	Needed     bool
 	NeedKnown  bool
 	HR         profiler.HRESULT // of a walk that is given the seed
 	Unseeded   profiler.HRESULT // of one that is given none
-	Native     []Frame
-	Omitted    int // native frames, of those nearest to the managed one
+	Native     []stacks.Frame   // from the leaf to the one that managed code called
+	Omitted    int              // native frames, of those nearest to the managed one
 	Seed       *SeedContext
 	SameAsDocs bool         // or what the documented search finds is not known
 	Documented *SeedContext // what the documented search finds; nil: none
-	Stop       *Stop        // why there is no seed
+	Stop       *stacks.Stop // why there is no seed
 	Lost       bool         // there is no seed, and a managed frame may be behind the last one
 	Verdict    *profiler.Verdict
 }
@@ -32,9 +39,10 @@ type Seed struct {
 // A SeedContext is a seed for eyes and for programs.
 type SeedContext struct {
 	PC, SP, FP arch.Addr
-	Registers  []Register
-	Context    []byte
-	Frame      Frame
+	Registers  []Register // those that are known
+	Context    []byte     // a whole CONTEXT
+	Function   string     // that the pc lies in, for eyes
+	Suffix     string     // what follows the function's name
 }
 
 // A Register is a register that is known.
@@ -43,13 +51,10 @@ type Register struct {
 	Value uint64
 }
 
-// Seeds is the seeds of a process.
-type Seeds struct {
-	Head    *Head
-	Threads []Seed
-	Hazards []Hazard // nil if they were not asked for
-	Asked   bool     // for hazards
-	Tail    *Tail
+// A Hazard is a guideline of asynchronous walks that the process breaks.
+type Hazard struct {
+	profiler.Hazard
+	Shown []string // frames that show it
 }
 
 // Sound reports whether nothing is missing or wrong: there are managed threads,
@@ -67,109 +72,19 @@ func (s *Seeds) Sound() bool {
 	return sound && (!judged || right)
 }
 
-// A Hazard is a guideline of asynchronous walks that the process breaks.
-type Hazard struct {
-	profiler.Hazard
-	Shown []string // frames that show it
-}
+func (s *Seeds) forms() []form { return textAndJSON(s.text, s.json) }
 
-// Seed describes the seed that was found of thread t.
-func (b *Builder) Seed(t *loader.Thread, a *arch.Arch, s *profiler.SeedSearch) Seed {
-	// The native frames, and the seeds' own, are named as those of a stack.
-	frames := append([]managed.Frame(nil), s.Native...)
-	for _, c := range []*profiler.Seed{s.Seed, s.Documented} {
-		if c != nil {
-			_, rt := b.s.Lookup(c.PC)
-			frames = append(frames, managed.Frame{Kind: managed.Managed, PC: arch.PC{Addr: c.PC, Exact: len(s.Native) == 0}, SP: c.SP, Code: c.Code, Runtime: rt})
-		}
-	}
-	named := b.Stack(t, frames, s.Stop)
-	out := Seed{Thread: b.Thread(t), Needed: s.Needed, NeedKnown: s.NeedKnown, SameAsDocs: s.SameAsDocumented() || !s.DocumentedKnown, Native: named.Frames[:len(s.Native)]}
-	rest := named.Frames[len(s.Native):]
-	for _, p := range []struct {
-		from *profiler.Seed
-		to   **SeedContext
-	}{{s.Seed, &out.Seed}, {s.Documented, &out.Documented}} {
-		if p.from != nil {
-			*p.to = seedContext(a, p.from)
-			(*p.to).Frame, rest = rest[0], rest[1:]
-		}
-	}
-	if b.Limit > 0 && len(out.Native) > b.Limit {
-		out.Omitted = len(out.Native) - b.Limit
-		out.Native = out.Native[:b.Limit]
-	}
-	if s.Seed == nil && s.Stop.Reason != unwind.NotStarted {
-		out.Stop = &named.Stop
-	}
-	out.Lost = s.Seed == nil && !s.Stop.Reason.Complete()
-	return out
-}
-
-// FrameNames names the frames of a thread's stack, functions as their symbol
-// is called, methods by their metadata name; "" where there is no name.
-func (b *Builder) FrameNames(t *loader.Thread, frames []managed.Frame) []string {
-	named := b.Stack(t, frames, unwind.Stop{Reason: unwind.EndOfStack})
-	out := make([]string, len(frames))
-	for i := range named.Frames {
-		f := &named.Frames[i]
-		if out[i] = f.Function; f.Method != nil {
-			out[i] = f.Method.Name
-		}
-	}
-	return out
-}
-
-func seedContext(a *arch.Arch, s *profiler.Seed) *SeedContext {
-	c := &SeedContext{PC: s.PC, SP: s.SP, Context: s.Context}
-	if fp, ok := s.Regs.Get(a.FP); ok {
-		c.FP = arch.Addr(fp)
-	}
-	for i, name := range a.Names {
-		if v, ok := s.Regs.Get(arch.Reg(i)); ok {
-			c.Registers = append(c.Registers, Register{name, v})
-		}
-	}
-	return c
-}
-
-// WriteSeeds writes the seeds of a process in one of the forms text and json.
-func WriteSeeds(w io.Writer, format string, style Style, s *Seeds) error {
-	switch format {
-	case "json":
-		return s.json(w)
-	case "text":
-		return s.text(w, style)
-	}
-	return fmt.Errorf("no format %q; there are text, json", format)
-}
-
-func (s *Seeds) json(w io.Writer) error {
-	var b jsonBuffer
+func (s *Seeds) json(b *jsonBuffer) {
 	b.head(s.Head)
 	b.raw(",\n ")
-	b.key("threads")
-	b.raw("[")
-	for i := range s.Threads {
-		b.item(i)
-		b.seed(&s.Threads[i])
-		b.raw("}")
-	}
-	b.raw("],\n ")
+	objects(b, "threads", line1, s.Threads, b.seed)
+	b.raw(",\n ")
 	if s.Asked {
-		b.key("hazards")
-		b.raw("[")
-		for i := range s.Hazards {
-			b.item(i)
-			b.hazard(&s.Hazards[i])
-			b.raw("}")
-		}
-		b.raw("],\n ")
+		objects(b, "hazards", line1, s.Hazards, b.hazard)
+		b.raw(",\n ")
 	}
 	b.warnings(s.Tail)
 	b.raw("}\n")
-	_, err := w.Write(b.buf)
-	return err
 }
 
 func (b *jsonBuffer) seed(s *Seed) {
@@ -178,106 +93,75 @@ func (b *jsonBuffer) seed(s *Seed) {
 	b.str("hr", s.HR.String())
 	b.str("hr_name", s.HR.Name())
 	b.str("hr_unseeded", s.Unseeded.String())
-	b.key("native")
-	b.raw("[")
-	for i := range s.Native {
-		f := &s.Native[i]
-		if i > 0 {
-			b.raw(",")
-		}
-		b.raw("\n    {")
+	objects(b, "native", line2, s.Native, func(f *stacks.Frame) {
 		b.addrIf("pc", uint64(f.PC.Addr), true)
 		b.addrIf("sp", uint64(f.SP), true)
 		b.str("by", f.By)
 		b.str("module", f.Module)
 		b.str("function", f.Function)
-		b.raw("}")
-	}
-	b.raw("],\n   ")
+	})
+	b.raw(",\n   ")
 	b.num("omitted", int64(s.Omitted))
-	b.key("seed")
-	b.context(s.Seed)
-	b.key("documented")
+	b.context("seed", s.Seed)
 	switch {
 	case s.SameAsDocs:
-		b.raw("null")
+		b.null("documented")
 	case s.Documented == nil:
-		b.raw(`"none"`)
+		b.str("documented", "none")
 	default:
-		b.context(s.Documented)
+		b.context("documented", s.Documented)
 	}
-	b.key("stop")
 	if s.Stop == nil {
-		b.raw("null")
+		b.null("stop")
 	} else {
-		b.raw("{")
-		b.str("reason", s.Stop.Reason)
-		b.addr("pc", uint64(s.Stop.PC))
-		b.addr("at", uint64(s.Stop.At))
-		b.str("text", s.Stop.Text)
-		b.raw("}")
+		b.object("stop", func() {
+			b.str("reason", s.Stop.Reason)
+			b.addr("pc", uint64(s.Stop.PC))
+			b.addr("at", uint64(s.Stop.At))
+			b.str("text", s.Stop.Text)
+		})
 	}
-	if v := s.Verdict; v != nil {
-		b.key("verdict")
-		b.raw("{")
+	if s.Verdict != nil {
+		b.verdict(s)
+	}
+}
+
+func (b *jsonBuffer) verdict(s *Seed) {
+	v := s.Verdict
+	b.object("verdict", func() {
 		b.str("hr", v.HR.String())
 		b.str("hr_name", v.HR.Name())
 		b.num("callbacks", int64(v.Calls))
 		b.booleanIf("managed", v.Managed, !v.Unknown)
 		b.booleanIf("ignored", v.Ignored, s.NeedKnown)
 		b.boolean("same_as_computed", v.Same)
-		b.key("differs")
-		b.strings(v.Differs)
+		values(b, "differs", v.Differs, b.text)
 		b.str("text", v.Text)
 		b.str("why", v.Why.String())
-		b.raw("}")
-	}
+	})
 }
 
-func (b *jsonBuffer) context(c *SeedContext) {
+func (b *jsonBuffer) context(k string, c *SeedContext) {
 	if c == nil {
-		b.raw("null")
+		b.null(k)
 		return
 	}
-	b.raw("{")
-	b.addrIf("pc", uint64(c.PC), true)
-	b.addrIf("sp", uint64(c.SP), true)
-	b.addrIf("fp", uint64(c.FP), true)
-	b.str("function", c.Frame.Function)
-	b.key("registers")
-	b.raw("{")
-	for _, r := range c.Registers {
-		b.addrIf(r.Name, r.Value, true)
-	}
-	b.raw("}")
-	b.str("ctx", hex.EncodeToString(c.Context))
-	b.raw("}")
-}
-
-func (b *jsonBuffer) strings(list []string) {
-	b.raw("[")
-	for i, s := range list {
-		if i > 0 {
-			b.raw(", ")
-		}
-		b.text(s)
-	}
-	b.raw("]")
-}
-
-func (b *jsonBuffer) tids(key string, list []uint32) {
-	b.key(key)
-	b.raw("[")
-	for i, tid := range list {
-		if i > 0 {
-			b.raw(", ")
-		}
-		b.buf = fmt.Append(b.buf, tid)
-	}
-	b.raw("]")
+	b.object(k, func() {
+		b.addrIf("pc", uint64(c.PC), true)
+		b.addrIf("sp", uint64(c.SP), true)
+		b.addrIf("fp", uint64(c.FP), true)
+		b.str("function", c.Function)
+		b.object("registers", func() {
+			for _, r := range c.Registers {
+				b.addrIf(r.Name, r.Value, true)
+			}
+		})
+		b.str("ctx", hex.EncodeToString(c.Context))
+	})
 }
 
 func (b *jsonBuffer) hazard(h *Hazard) {
+	tid := func(n uint32) { b.buf = strconv.AppendUint(b.buf, uint64(n), 10) }
 	b.str("rule", h.Rule)
 	b.str("text", h.Text)
 	b.num("walker", int64(h.Walker))
@@ -285,28 +169,18 @@ func (b *jsonBuffer) hazard(h *Hazard) {
 	b.str("lock", h.Lock)
 	b.addr("lock_address", uint64(h.LockAt))
 	b.numIf("holder", int64(h.Holder), h.Holder != 0)
-	b.tids("threads", h.Threads)
-	b.tids("victims", h.Victims)
-	b.key("waits")
-	b.raw("[")
-	for i, w := range h.Waits {
-		if i > 0 {
-			b.raw(", ")
-		}
-		b.raw("{")
+	values(b, "threads", h.Threads, tid)
+	values(b, "victims", h.Victims, tid)
+	objects(b, "waits", inline, h.Waits, func(w *profiler.Wait) {
 		b.num("who", int64(w.Who))
 		b.num("whom", int64(w.Whom))
 		b.str("what", w.What)
-		b.raw("}")
-	}
-	b.raw("]")
-	b.key("frames")
-	b.strings(h.Shown)
+	})
+	values(b, "frames", h.Shown, b.text)
 	b.str("way_out", h.WayOut)
 }
 
-func (s *Seeds) text(w io.Writer, style Style) error {
-	p := page{style: style}
+func (s *Seeds) text(p *page) {
 	p.title(s.Head)
 	for i := range s.Threads {
 		p.seed(&s.Threads[i])
@@ -319,37 +193,20 @@ func (s *Seeds) text(w io.Writer, style Style) error {
 		p.hazards(s.Hazards)
 	}
 	p.tail(s.Tail)
-	_, err := w.Write(p.buf)
-	return err
 }
 
 func (p *page) seed(s *Seed) {
 	p.line(plain, "")
-	p.line(bold, "Thread "+s.Thread.heading())
+	p.heading(&s.Thread)
 	for i := range s.Native {
 		f := &s.Native[i]
 		head := fmt.Sprintf("  %#016x  %#016x  %-14s  ", uint64(f.PC.Addr), uint64(f.SP), f.By)
-		p.line(dim, head+p.fit(f.Function, f.suffix(), length(head)))
+		p.line(dim, head+p.fit(f.Function, suffix(f), length(head)))
 	}
 	if s.Omitted > 0 {
-		p.line(dim, "  ... "+Omitted{Frames: s.Omitted}.sentence())
+		p.line(dim, "  ... "+omitted(stacks.Omitted{Frames: s.Omitted}))
 	}
-	if c := s.Seed; c == nil {
-		why := "it has no managed frame"
-		if s.Stop != nil && !s.Stop.Complete {
-			why = "none was found: " + s.Stop.Text
-		}
-		p.line(yellow, "  no seed: "+why)
-	} else {
-		head := fmt.Sprintf("  seed: pc %#016x  sp %#016x  fp %#016x  ", uint64(c.PC), uint64(c.SP), uint64(c.FP))
-		p.line(green, head+p.fit(c.Frame.Function, c.Frame.suffix(), length(head)))
-		if p.style.Verbose {
-			for _, r := range c.Registers {
-				p.line(dim, fmt.Sprintf("    %-4s %#016x", r.Name, r.Value))
-			}
-			p.line(dim, "    "+hex.EncodeToString(c.Context))
-		}
-	}
+	p.found(s)
 	use := "the runtime would not look at it: the thread is in preemptive mode"
 	if !s.NeedKnown {
 		use = "whether the runtime would look at it is not known: the dump lacks the thread's Thread object"
@@ -361,7 +218,7 @@ func (p *page) seed(s *Seed) {
 		p.line(yellow, "  the search that the documentation describes finds none")
 	} else if !s.SameAsDocs {
 		head := fmt.Sprintf("  the search that the documentation describes finds another: pc %#016x  sp %#016x  ", uint64(d.PC), uint64(d.SP))
-		p.line(yellow, head+p.fit(d.Frame.Function, d.Frame.suffix(), length(head)))
+		p.line(yellow, head+p.fit(d.Function, d.Suffix, length(head)))
 	}
 	if v := s.Verdict; v != nil {
 		color := yellow
@@ -370,6 +227,28 @@ func (p *page) seed(s *Seed) {
 		}
 		p.line(color, fmt.Sprintf("  the seed given: %s; %v %s after %s", v.Text, v.HR, v.HR.Name(), plural(v.Calls, "callback", "callbacks")))
 	}
+}
+
+// found writes the seed that was found, or why there is none.
+func (p *page) found(s *Seed) {
+	c := s.Seed
+	if c == nil {
+		why := "it has no managed frame"
+		if s.Stop != nil && !s.Stop.Complete {
+			why = "none was found: " + s.Stop.Text
+		}
+		p.line(yellow, "  no seed: "+why)
+		return
+	}
+	head := fmt.Sprintf("  seed: pc %#016x  sp %#016x  fp %#016x  ", uint64(c.PC), uint64(c.SP), uint64(c.FP))
+	p.line(green, head+p.fit(c.Function, c.Suffix, length(head)))
+	if !p.style.Verbose {
+		return
+	}
+	for _, r := range c.Registers {
+		p.line(dim, fmt.Sprintf("    %-4s %#016x", r.Name, r.Value))
+	}
+	p.line(dim, "    "+hex.EncodeToString(c.Context))
 }
 
 func (p *page) hazards(list []Hazard) {

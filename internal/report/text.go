@@ -5,17 +5,16 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/seamwalk/seam/managed/stacks"
 )
 
 // A textOutput writes stacks for eyes: a heading for each thread, a line for
 // each frame, and why the stack ended on the last line.
-type textOutput struct {
-	w io.Writer
-	page
-}
+type textOutput struct{ page }
 
 func newText(w io.Writer, style Style) Output {
-	return &textOutput{w: w, page: page{style: style}}
+	return &textOutput{page{&sink{w: w}, style}}
 }
 
 // Widths of columns.
@@ -25,20 +24,14 @@ const (
 	byWidth   = len("explicit_frame")
 )
 
-func (o *textOutput) flush() error {
-	_, err := o.w.Write(o.buf)
-	o.buf = o.buf[:0]
-	return err
-}
-
 func (o *textOutput) Begin(h *Head) error {
 	o.title(h)
 	return o.flush()
 }
 
-func (o *textOutput) Thread(t *Thread) error {
+func (o *textOutput) Thread(t *stacks.Thread) error {
 	o.line(plain, "")
-	o.line(bold, "Thread "+t.heading())
+	o.heading(t)
 	most, width := maxModule, 1
 	if o.style.Width > 0 {
 		most = min(most, o.style.Width/4) // a narrow terminal is for functions
@@ -46,50 +39,47 @@ func (o *textOutput) Thread(t *Thread) error {
 	for i := range t.Frames {
 		width = max(width, min(length(t.Frames[i].Module), most))
 	}
-	digits := len(strconv.Itoa(max(len(t.Frames)-1, 0)))
-	for i := 0; i < len(t.Frames); {
+	c := columns{digits: len(strconv.Itoa(max(len(t.Frames)-1, 0))), module: width}
+	for i := 0; i < len(t.Frames) && o.more(); {
+		run, times := 1, 1
 		if o.style.Fold {
-			if run, times := repeats(t.Frames[i:]); times > 1 {
-				for k := range run {
-					o.frame(&t.Frames[i+k], i+k, digits, width)
-				}
-				what := "this frame"
-				if run > 1 {
-					what = fmt.Sprintf("these %d frames", run)
-				}
-				o.line(dim, fmt.Sprintf("  %*s  ... %s %d more times", digits, "", what, times-1))
-				i += run * times
-				continue
-			}
+			run, times = repeats(t.Frames[i:])
 		}
-		o.frame(&t.Frames[i], i, digits, width)
-		i++
-		if len(o.buf) > chunk {
-			if err := o.flush(); err != nil {
-				return err
-			}
+		for k := range run {
+			o.frame(&t.Frames[i+k], i+k, c)
 		}
+		if times > 1 {
+			what := "this frame"
+			if run > 1 {
+				what = fmt.Sprintf("these %d frames", run)
+			}
+			o.line(dim, fmt.Sprintf("  %*s  ... %s %d more times", c.digits, "", what, times-1))
+		}
+		i += run * times
 	}
-	if t.Omitted != (Omitted{}) {
-		o.line(dim, fmt.Sprintf("  %*s  ... %s", digits, "", t.Omitted.sentence()))
+	if t.Omitted != (stacks.Omitted{}) {
+		o.line(dim, fmt.Sprintf("  %*s  ... %s", c.digits, "", omitted(t.Omitted)))
 	}
 	color := dim
 	if !t.Stop.Complete {
 		color = yellow
 	}
-	o.line(color, "  "+strings.Repeat(" ", digits)+"  "+t.Stop.sentence())
+	o.line(color, "  "+strings.Repeat(" ", c.digits)+"  "+clean(t.Stop.String()))
 	return o.flush()
 }
 
-func (o *textOutput) End(t *Tail) error {
+func (o *textOutput) End(t *stacks.Summary) error {
 	o.line(plain, "")
-	o.line(bold, t.Counts.String())
+	o.line(bold, total(&t.Counts))
 	o.tail(t)
 	return o.flush()
 }
 
-// sentence says how much was left out.
-func (o Omitted) sentence() string {
+// heading says in a line which thread it is.
+func (p *page) heading(t *stacks.Thread) { p.line(bold, "Thread "+clean(t.String())) }
+
+// omitted says how much was left out.
+func omitted(o stacks.Omitted) string {
 	s := plural(o.Frames, "more frame", "more frames")
 	if o.Gaps > 0 {
 		s += " and " + plural(o.Gaps, "gap", "gaps")
@@ -97,8 +87,8 @@ func (o Omitted) sentence() string {
 	return s + ", not shown"
 }
 
-// String sums up in a line.
-func (c *Counts) String() string {
+// total sums up in a line.
+func total(c *stacks.Counts) string {
 	if c.Threads == 0 {
 		return "no stacks: the dump tells of no thread"
 	}
@@ -113,8 +103,8 @@ func (c *Counts) String() string {
 	if c.Unnamed > 0 {
 		s += fmt.Sprintf(", %d without a name", c.Unnamed)
 	}
-	if c.Gap > 0 {
-		s += "; " + plural(c.Gap, "gap", "gaps")
+	if c.Gaps > 0 {
+		s += "; " + plural(c.Gaps, "gap", "gaps")
 	}
 	return s
 }
@@ -126,18 +116,20 @@ func count(n, of int) string {
 	return strconv.Itoa(n)
 }
 
+// columns are the widths of a stack's columns, in characters.
+type columns struct{ digits, module int }
+
 // frame writes the n-th frame of a stack.
-func (o *textOutput) frame(f *Frame, n, digits, width int) {
-	if f.Kind == kindGap {
-		_, why, _ := strings.Cut(f.Why, ": ") // the reason's stable name is for machines
-		o.line(yellow, fmt.Sprintf("  %*s  -- frames may be missing here: %s", digits, "", clean(why)))
+func (o *textOutput) frame(f *stacks.Frame, n int, c columns) {
+	if f.Kind == stacks.Gap {
+		o.line(yellow, fmt.Sprintf("  %*s  -- %s", c.digits, "", clean(f.String())))
 		return
 	}
 	o.on(dim)
 	begin := len(o.buf)
 	var number [20]byte
 	b := append(o.buf, "  "...)
-	b = appendPadded(b, string(strconv.AppendInt(number[:0], int64(n), 10)), -digits)
+	b = appendPadded(b, string(strconv.AppendInt(number[:0], int64(n), 10)), -c.digits)
 	b = appendAddr(append(b, "  "...), f.PC.Addr)
 	if o.style.Verbose {
 		b = append(b, "  "...)
@@ -153,92 +145,29 @@ func (o *textOutput) frame(f *Frame, n, digits, width int) {
 		module = "-"
 	}
 	b = append(b, "  "...)
-	used := len(b) - begin + width + 2
-	o.buf = append(appendPadded(b, cut(clean(module), width), width), "  "...)
+	used := len(b) - begin + c.module + 2
+	o.buf = append(appendPadded(b, cut(clean(module), c.module), c.module), "  "...)
 	o.off(dim)
 	color := plain
-	if f.Kind == kindManaged {
+	if f.Kind == stacks.Managed {
 		color = green
 	}
 	o.on(color)
 	if o.style.Width > 0 {
-		o.buf = append(o.buf, shorten(clean(f.Function), f.suffix(), max(o.style.Width-used, minName))...)
+		o.buf = append(o.buf, shorten(clean(f.Function), suffix(f), max(o.style.Width-used, minName))...)
 	} else {
-		o.buf = f.appendSuffix(append(o.buf, clean(f.Function)...))
+		o.buf = f.AppendSuffix(append(o.buf, clean(f.Function)...))
 	}
 	o.off(color)
 	o.buf = append(o.buf, '\n')
 }
 
-// suffix is what follows a function's name: the offset in it; for code without
-// a name its link address, which addr2line and disassemblers take, or what a
-// debugger of the runtime takes.
-func (f *Frame) suffix() string { return string(f.appendSuffix(nil)) }
-
-func (f *Frame) appendSuffix(b []byte) []byte {
-	switch {
-	case f.Function == "" && f.Link != 0:
-		b = strconv.AppendUint(append(b, "? [0x"...), uint64(f.Link), 16)
-		return append(b, ']')
-	case f.Function == "" && f.Method != nil && f.Method.ID != 0:
-		b = strconv.AppendUint(append(b, "? [MethodDesc 0x"...), uint64(f.Method.ID), 16)
-		return append(b, ']')
-	case f.Function == "":
-		return append(b, '?')
-	}
-	if f.Offset != 0 {
-		b = strconv.AppendUint(append(b, "+0x"...), f.Offset, 16)
-	}
-	switch m := f.Method; {
-	case m == nil:
-	case m.Funclet:
-		b = append(b, " (handler)"...)
-	case !m.FuncletKnown:
-		b = append(b, " (handler?)"...)
-	}
-	return b
-}
-
-func (s *Stop) sentence() string {
-	if s.Complete {
-		return "end: " + clean(s.Text)
-	}
-	return "stopped here: " + clean(s.Text)
-}
-
-// heading tells a thread in a line.
-func (t *Thread) heading() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d", t.TID)
-	if t.Name != "" {
-		fmt.Fprintf(&b, " %q", t.Name)
-	}
-	if t.Managed {
-		mode := "preemptive"
-		if t.Cooperative {
-			mode = "cooperative"
-		}
-		fmt.Fprintf(&b, ", managed %d, %s", t.ManagedID, mode)
-	}
-	if t.Crashed {
-		b.WriteString(", crashed")
-	}
-	if e := t.Exception; e != nil {
-		typ := e.Type
-		if typ == "" {
-			typ = "an exception"
-		}
-		b.WriteString(", in " + clean(typ))
-		if e.Message != "" {
-			b.WriteString(": " + clean(e.Message))
-		}
-	}
-	return b.String()
-}
+// suffix is what follows a function's name.
+func suffix(f *stacks.Frame) string { return string(f.AppendSuffix(nil)) }
 
 // repeats reports the shortest run of frames that fs begins with more than
 // once, by what is called from where, and how often it is there.
-func repeats(fs []Frame) (run, times int) {
+func repeats(fs []stacks.Frame) (run, times int) {
 	const longest = 16
 	for run = 1; run <= longest && 2*run <= len(fs); run++ {
 		n := run
@@ -252,6 +181,6 @@ func repeats(fs []Frame) (run, times int) {
 	return 1, 1
 }
 
-func same(a, b *Frame) bool {
-	return a.Kind != kindGap && a.Kind == b.Kind && a.PC == b.PC && a.Function == b.Function
+func same(a, b *stacks.Frame) bool {
+	return a.Kind != stacks.Gap && a.Kind == b.Kind && a.PC == b.PC && a.Function == b.Function
 }

@@ -1,4 +1,4 @@
-package report
+package stacks
 
 import (
 	"flag"
@@ -39,16 +39,16 @@ func tell(t *testing.T, path string, track bool) (out told, touched []arch.Span)
 	}
 	defer p.Close()
 	s := managed.Open(p, nil)
-	b := NewBuilder(s, nil)
+	b := Of(s, &Options{NoSymbols: true})
 	out = told{map[spot]*Place{}, map[uint32]*Exception{}}
 	w := s.NewWalker()
 	for i := range p.Threads {
 		th := &p.Threads[i]
 		frames, stop := w.Walk(nil, th)
-		st := b.Stack(th, frames, stop)
+		st := b.Describe(th, frames, stop)
 		out.exceptions[st.TID] = st.Exception
 		for _, f := range st.Frames {
-			if f.Kind == kindManaged {
+			if f.Kind == Managed {
 				out.frames[spot{st.TID, f.PC, f.SP}] = f.Place
 			}
 		}

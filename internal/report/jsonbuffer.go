@@ -1,0 +1,178 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+)
+
+// A jsonBuffer is JSON under way. Every method that takes a key writes one
+// field; an empty string and the address 0 are null.
+type jsonBuffer struct{ *sink }
+
+func (b *jsonBuffer) raw(s string) { b.buf = append(b.buf, s...) }
+
+// key writes a key, with a comma in front unless it is its object's first.
+func (b *jsonBuffer) key(k string) {
+	end := len(b.buf) - 1
+	for end >= 0 && (b.buf[end] == ' ' || b.buf[end] == '\n') {
+		end--
+	}
+	if end >= 0 && b.buf[end] != '{' && b.buf[end] != ',' {
+		b.raw(", ")
+	}
+	b.raw(`"`)
+	b.raw(k)
+	b.raw(`": `)
+}
+
+// What stands in front of each object of a list. An object with a line of its
+// own can be compared with diff.
+const (
+	inline = ""
+	line1  = "\n  " // in the outermost list
+	line2  = "\n    "
+	line3  = "\n      "
+)
+
+// A jsonList is a list of objects under way.
+type jsonList struct {
+	b     *jsonBuffer
+	front string
+	n     int
+}
+
+// list opens the field k, a list of objects with front before each of them.
+func (b *jsonBuffer) list(k, front string) jsonList {
+	b.key(k)
+	b.raw("[")
+	return jsonList{b: b, front: front}
+}
+
+// open opens the next object. What was gathered may have been written since the
+// last one, so key cannot know that a comma is due.
+func (l *jsonList) open() {
+	if l.n++; l.n > 1 {
+		l.b.raw(",")
+		if l.front == inline {
+			l.b.raw(" ")
+		}
+	}
+	l.b.raw(l.front)
+	l.b.raw("{")
+}
+
+// close closes the object, and reports whether the writer takes another one.
+func (l *jsonList) close() bool {
+	l.b.raw("}")
+	return l.b.more()
+}
+
+// end closes the list.
+func (l *jsonList) end() { l.b.raw("]") }
+
+// objects writes the field k, a list with an object for each of items; object
+// writes the fields of one.
+func objects[T any](b *jsonBuffer, k, front string, items []T, object func(*T)) {
+	l := b.list(k, front)
+	for i := range items {
+		l.open()
+		object(&items[i])
+		if !l.close() {
+			break
+		}
+	}
+	l.end()
+}
+
+// values writes the field k, a list with a value for each of items.
+func values[T any](b *jsonBuffer, k string, items []T, value func(T)) {
+	b.key(k)
+	b.raw("[")
+	for i, v := range items {
+		if i > 0 {
+			b.raw(", ")
+		}
+		value(v)
+	}
+	b.raw("]")
+}
+
+// object writes the field k, an object whose fields fields writes.
+func (b *jsonBuffer) object(k string, fields func()) {
+	b.key(k)
+	b.raw("{")
+	fields()
+	b.raw("}")
+}
+
+// null writes the field k, of which nothing is known.
+func (b *jsonBuffer) null(k string) {
+	b.key(k)
+	b.raw("null")
+}
+
+func (b *jsonBuffer) str(k, v string) { b.strIf(k, v, v != "") }
+
+func (b *jsonBuffer) strIf(k, v string, known bool) {
+	if !known {
+		b.null(k)
+		return
+	}
+	b.key(k)
+	b.text(v)
+}
+
+func (b *jsonBuffer) boolean(k string, v bool) { b.booleanIf(k, v, true) }
+
+func (b *jsonBuffer) booleanIf(k string, v, known bool) {
+	if !known {
+		b.null(k)
+		return
+	}
+	b.key(k)
+	b.buf = strconv.AppendBool(b.buf, v)
+}
+
+func (b *jsonBuffer) num(k string, v int64) { b.numIf(k, v, true) }
+
+func (b *jsonBuffer) numIf(k string, v int64, known bool) {
+	if !known {
+		b.null(k)
+		return
+	}
+	b.key(k)
+	b.buf = strconv.AppendInt(b.buf, v, 10)
+}
+
+func (b *jsonBuffer) addr(k string, v uint64) { b.addrIf(k, v, v != 0) }
+
+// addrIf writes a number as text: 64 bits do not survive JavaScript.
+func (b *jsonBuffer) addrIf(k string, v uint64, known bool) {
+	if !known {
+		b.null(k)
+		return
+	}
+	b.key(k)
+	b.raw(`"0x`)
+	b.buf = strconv.AppendUint(b.buf, v, 16)
+	b.raw(`"`)
+}
+
+// text writes a string. Most need no escapes.
+func (b *jsonBuffer) text(s string) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			var out bytes.Buffer
+			e := json.NewEncoder(&out)
+			e.SetEscapeHTML(false) // List<int>, not List\u003cint\u003e
+			e.Encode(s)            // of a string, to memory: cannot fail
+			b.buf = append(b.buf, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...)
+			return
+		}
+	}
+	b.raw(`"`)
+	b.raw(s)
+	b.raw(`"`)
+}

@@ -1,0 +1,215 @@
+package stacks
+
+import (
+	"path"
+	"strings"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/symbolize"
+	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/unwind"
+)
+
+// A describer describes stacks, one at a time, on one goroutine.
+type describer struct {
+	s      *Stacks
+	places map[placeKey]place
+	counts Counts  // of the stack so far
+	last   arch.PC // of the frame before
+	shown  int     // frames of the stack that are kept, without gaps
+	spare  []Frame // room for the next stack
+}
+
+// A placeKey is what the description of a frame depends on, but for its stack
+// pointer and how it was found.
+type placeKey struct {
+	pc     arch.PC
+	kind   managed.Kind
+	method arch.Addr
+}
+
+// A place is the description of a pc, and the image that would have had a name
+// for it if there is none.
+type place struct {
+	*Place
+	lacks *loader.Image
+}
+
+// maxPlaces bounds the places that a describer remembers. The stacks of a large
+// server stand at some thousand; those of a forged dump could all differ.
+const maxPlaces = 1 << 16
+
+func (s *Stacks) describer() *describer {
+	return &describer{s: s, places: map[placeKey]place{}}
+}
+
+// begin begins to describe out's stack, with room for its frames.
+func (d *describer) begin(out *Thread, room []Frame) {
+	out.Frames, out.Omitted = room[:0], Omitted{}
+	d.counts, d.last, d.shown = Counts{}, arch.PC{}, 0
+}
+
+// frame describes the next frame of a stack.
+func (d *describer) frame(f *managed.Frame) Frame {
+	last := d.last
+	d.last = f.PC
+	if f.Kind == managed.Gap {
+		d.counts.Gaps++
+		d.s.need(f.Why)
+		why := d.s.stop(f.Why)
+		return Frame{Place: &Place{Kind: Gap, Why: &why}}
+	}
+	if d.counts.Frames++; f.Kind == managed.Managed {
+		d.counts.Managed++
+	}
+	p := d.place(f)
+	if p.lacks != nil {
+		d.s.unnamed(p.lacks)
+	}
+	if p.Function == "" {
+		d.counts.Unnamed++
+	}
+	if f.By == unwind.ByDebugFrame {
+		d.s.leftByDebugFrame(last)
+	}
+	return Frame{PC: f.PC, SP: f.SP, By: f.By.String(), Place: p.Place}
+}
+
+// guarded is frame for who does not guard himself (see [loader.Process.Guard]).
+// A frame has no name if a file was cut that the name would be read from.
+func (d *describer) guarded(f *managed.Frame) Frame {
+	if f.Kind == managed.Gap { // nothing is read for it
+		return d.frame(f)
+	}
+	out := Frame{PC: f.PC, SP: f.SP, By: f.By.String(), Place: &Place{Kind: Kind(f.Kind.String())}}
+	d.s.session.Process.GuardRetry(func() { out = d.frame(f) })
+	return out
+}
+
+// place describes the code that f stands at.
+func (d *describer) place(f *managed.Frame) place {
+	k := placeKey{f.PC, f.Kind, f.Code.Method}
+	p, known := d.places[k]
+	if known {
+		return p
+	}
+	if f.Kind == managed.Managed {
+		p = d.s.managedPlace(f)
+	} else {
+		p = d.s.nativePlace(f)
+	}
+	if len(d.places) >= maxPlaces {
+		clear(d.places)
+	}
+	d.places[k] = p
+	return p
+}
+
+// end ends the stack of out.
+func (d *describer) end(out *Thread, stop unwind.Stop) {
+	s := d.s
+	out.Stop = s.stop(stop)
+	if d.counts.Threads++; !out.Stop.Complete {
+		s.need(stop)
+	}
+	switch {
+	case d.counts.Gaps > 0:
+		d.counts.Gapped++
+	case out.Stop.Complete:
+		d.counts.Whole++
+	}
+	s.mu.Lock()
+	s.counts.add(d.counts)
+	s.mu.Unlock()
+	d.counts, d.last = Counts{}, arch.PC{}
+}
+
+// nativePlace describes where a native frame stands.
+func (s *Stacks) nativePlace(f *managed.Frame) place {
+	o := &Place{Kind: Native}
+	if f.Code.Kind == clr.Stub {
+		// A stub that the runtime made has no symbol; what it is for is the name.
+		o.Function = f.Code.Stub.String()
+		if start := f.Code.Start; start != 0 && f.PC.Addr >= start {
+			o.Offset = uint64(f.PC.Addr - start)
+		}
+		return place{Place: o}
+	}
+	var img, lacks *loader.Image
+	if s.symbols == nil {
+		img = s.session.Process.ImageAt(f.PC.Lookup())
+	} else {
+		var n symbolize.Name
+		img, n = s.symbols.Native(f.PC)
+		o.Function, o.Symbol, o.Offset = n.Function, n.Symbol, n.Offset
+		if n.Function == "" {
+			lacks = img
+		}
+	}
+	if img != nil {
+		o.Module = img.ID.Name
+		o.Link = arch.LinkAddr(uint64(f.PC.Addr) - img.Bias())
+	}
+	return place{o, lacks}
+}
+
+// managedPlace describes where a managed frame stands.
+func (s *Stacks) managedPlace(f *managed.Frame) place {
+	m := &Method{ID: f.Code.Method, Funclet: f.Code.Funclet, FuncletKnown: f.Code.FuncletKnown, Code: f.Code.Kind.String(), ILOffset: -1}
+	o := &Place{Kind: Managed, Method: m}
+	if il, ok := f.Runtime.ILOffset(f.Code, f.PC); ok {
+		m.ILOffset = int64(il)
+	}
+	if start := f.Code.Start; f.PC.Addr >= start {
+		o.Offset = uint64(f.PC.Addr - start)
+	}
+	img := s.session.Process.ImageAt(f.PC.Lookup())
+	if f.Code.Method == 0 && f.Code.Row == 0 {
+		if img != nil {
+			o.Module = img.ID.Name
+		}
+		return place{o, img}
+	}
+	n := s.name(f.Runtime, &f.Code)
+	o.Function, o.Module = n.function, n.module
+	m.Name, m.Token = n.m.Name, n.m.Token
+	if n.m.ILStub {
+		m.Code = "stub"
+	}
+	if o.Module == "" && img != nil {
+		o.Module = img.ID.Name
+	}
+	if o.Function != "" || n.m.Token == 0 { // without a token no file has a name for it
+		return place{Place: o}
+	}
+	if def := s.imageNamed(n.m.Module); def != nil {
+		img = def // the image that holds the name, not the one that holds the code
+	}
+	return place{o, img}
+}
+
+// imageNamed returns the image that file is the path or the name of, or nil.
+func (s *Stacks) imageNamed(file string) *loader.Image {
+	if file == "" {
+		return nil
+	}
+	for _, m := range s.session.Process.Images {
+		if m.Path == file || m.ID.Name == file {
+			return m
+		}
+	}
+	return nil
+}
+
+// baseName returns the last part of a path of any system.
+func baseName(p string) string {
+	if n := strings.LastIndexByte(p, '\\'); n >= 0 {
+		p = p[n+1:]
+	}
+	if p == "" {
+		return ""
+	}
+	return path.Base(p)
+}

@@ -1,0 +1,154 @@
+package stacks
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/symbolize"
+	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/unwind"
+)
+
+// Options change what is handed out. The zero value is fine.
+type Options struct {
+	// Limit is how many frames of a stack are kept, from the leaf on; 0: all.
+	// The rest are walked and counted all the same, so that a limit changes
+	// nothing else: neither why a stack ends nor which files are missing.
+	Limit int
+	// Workers is how many goroutines walk stacks; 0: one for each CPU that the
+	// program may use.
+	Workers int
+	// NoSymbols leaves native functions without names. Their symbol tables are
+	// then not read, which saves most of the time where tables are large.
+	NoSymbols bool
+}
+
+// Stacks makes the values of this package from a session. It is safe for
+// concurrent use, as long as the process of the session is open, and remembers
+// what code is called: to use one for all stacks of a process is quicker than to
+// make one for each.
+type Stacks struct {
+	session *managed.Session
+	symbols *symbolize.Symbolizer // nil with Options.NoSymbols
+	limit   int
+	workers int
+
+	mu      sync.RWMutex
+	methods map[methodKey]*named
+	needs   map[*loader.Image]*Missing
+	framed  map[*loader.Image]bool // images that .debug_frame found a caller in
+	counts  Counts
+}
+
+// Of returns the stacks of a session. It walks nothing yet.
+func Of(session *managed.Session, opt *Options) *Stacks {
+	if opt == nil {
+		opt = &Options{}
+	}
+	s := &Stacks{
+		session: session,
+		limit:   opt.Limit,
+		workers: opt.Workers,
+		methods: map[methodKey]*named{},
+		needs:   map[*loader.Image]*Missing{},
+		framed:  map[*loader.Image]bool{},
+	}
+	if s.workers <= 0 {
+		s.workers = runtime.GOMAXPROCS(0)
+	}
+	if !opt.NoSymbols {
+		s.symbols = symbolize.New(session.Process)
+	}
+	return s
+}
+
+// Threads returns the threads of the process, the one that the dump was made for
+// in front, the others in the order of the dump.
+func (s *Stacks) Threads() []*loader.Thread {
+	p := s.session.Process
+	out := make([]*loader.Thread, 0, len(p.Threads))
+	for i := range p.Threads {
+		t := &p.Threads[i]
+		if out = append(out, t); s.crashed(t) {
+			copy(out[1:], out)
+			out[0] = t
+		}
+	}
+	return out
+}
+
+// crashed reports whether the dump was made because of t.
+func (s *Stacks) crashed(t *loader.Thread) bool {
+	c := s.session.Process.Crash
+	return c != nil && c.Thread == t.ID
+}
+
+// Thread describes a thread without its stack.
+func (s *Stacks) Thread(t *loader.Thread) Thread {
+	out := Thread{TID: t.ID, Name: t.Name, Crashed: s.crashed(t)}
+	m, rt := s.session.Thread(t.ID)
+	if m == nil {
+		return out
+	}
+	if out.Mode, out.ManagedID = Preemptive, m.ID; m.Cooperative {
+		out.Mode = Cooperative
+	}
+	s.session.Process.GuardRetry(func() {
+		if e := rt.InFlight(m); e != nil {
+			out.Exception = &Exception{Type: e.Type, Message: e.Message, HasMessage: e.HasMessage, Address: e.Address}
+		}
+	})
+	return out
+}
+
+// Describe describes a thread and frames of it that the caller has found, such
+// as the native frames that a profiler walks from a callback's registers. All
+// frames are kept, whatever the limit.
+func (s *Stacks) Describe(t *loader.Thread, frames []managed.Frame, stop unwind.Stop) *Thread {
+	d, out := s.describer(), s.Thread(t)
+	d.begin(&out, make([]Frame, 0, len(frames)))
+	for i := range frames {
+		out.Frames = append(out.Frames, d.guarded(&frames[i]))
+	}
+	d.end(&out, stop)
+	return &out
+}
+
+// A methodKey is what decides how a method is called.
+type methodKey struct {
+	rt *clr.Runtime
+	id arch.Addr // the MethodDesc, or the start of the code where that is not known
+}
+
+// named is what a method is called, worked out once.
+type named struct {
+	m        clr.Method
+	function string
+	module   string
+}
+
+// name names the method that c is code of.
+func (s *Stacks) name(rt *clr.Runtime, c *clr.Code) *named {
+	k := methodKey{rt, c.Method}
+	if c.Method == 0 {
+		k.id = c.Start
+	}
+	s.mu.RLock()
+	n := s.methods[k]
+	s.mu.RUnlock()
+	if n != nil {
+		return n
+	}
+	n = &named{}
+	// The error says what could not be read; that is missing from the method,
+	// which is all there is to show.
+	n.m, _ = rt.DescribeCode(c)
+	n.function, n.module = symbolize.Managed(&n.m), baseName(n.m.Module)
+	s.mu.Lock()
+	s.methods[k] = n
+	s.mu.Unlock()
+	return n
+}
