@@ -19,7 +19,7 @@ type Memory interface {
 // FirstMissing returns the address of the first of the n bytes at a that mem
 // lacks, for a reason that names it. It is to be asked when View(a, n) was nil,
 // and asks for few pieces: what lies before the byte is at hand.
-func FirstMissing(mem Memory, a Addr, n int) Addr {
+func FirstMissing(mem interface{ View(a Addr, n int) []byte }, a Addr, n int) Addr {
 	return a + Addr(sort.Search(n-1, func(i int) bool { return mem.View(a, i+1) == nil }))
 }
 

@@ -44,7 +44,7 @@ func (g *coreImages) fromLinkMap() {
 	base := arch.Addr(aux[atBase]) // of the dynamic linker; 0 in a static program
 	for _, p := range progs {
 		if p.Type == elf.PT_DYNAMIC {
-			g.walkLinks(exec, g.mem.dynTag(arch.Addr(exec.bias+p.Vaddr), 21), base, interp(exec, progs))
+			g.walkLinks(exec, objfile.DynamicTag(g.mem, arch.Addr(exec.bias+p.Vaddr), elf.DT_DEBUG), base, interp(exec, progs))
 		}
 	}
 	if len(progs) == 0 {
@@ -91,15 +91,11 @@ func (g *coreImages) execFile(exec *Image, at uint64) {
 	if s.open() == nil {
 		return
 	}
-	bias := execBias(s.progs, at)
-	entry := uint64(0)
-	if len(s.bytes()) >= 32 {
-		entry = le64(s.bytes()[24:])
-	}
+	bias := execBias(s.progs(), at)
 	exec.bias = bias
-	if why := exec.checkDynamic(s.bytes(), s.progs); entry+bias != g.auxv[atEntry] || len(s.progs) != int(g.auxv[atPhnum]) || why != "" {
+	if why := exec.checkDynamic(s.bytes(), s.progs()); s.elf.Entry+bias != g.auxv[atEntry] || len(s.progs()) != int(g.auxv[atPhnum]) || why != "" {
 		s.refused = s.file + " is not the program of the dump: its entry point, program headers or dynamic section differ"
-		s.mapped, s.progs, s.state, s.file = nil, nil, ImageDiffers, ""
+		s.mapped, s.elf, s.state, s.file = nil, nil, ImageDiffers, ""
 		g.p.warn("image_differs", -1, "%s", s.refused)
 	}
 }
@@ -192,21 +188,6 @@ func (m *Image) dynamicAt() arch.Addr {
 		}
 	}
 	return m.dynAt
-}
-
-// dynTag returns an entry of a dynamic section, or 0.
-func (m *Memory) dynTag(at arch.Addr, tag uint64) uint64 {
-	for range 512 {
-		b := m.View(at, 16)
-		if b == nil || le64(b) == 0 {
-			return 0
-		}
-		if le64(b) == tag {
-			return le64(b[8:])
-		}
-		at += 16
-	}
-	return 0
 }
 
 // text returns the zero-terminated string at a; ok is false when it is not

@@ -96,7 +96,7 @@ func (g *coreImages) fromBundle(m, host *Image) {
 		return
 	}
 	if g.bundle == nil {
-		g.bundle = bundleFiles(s.bytes(), s.progs)
+		g.bundle = bundleFiles(s.bytes(), s.progs())
 	}
 	for _, f := range g.bundle {
 		if h := s.peAt(f.off); f.packed == 0 && h != nil && h.Timestamp == m.ID.Timestamp && h.ImageSize == m.ID.Size {

@@ -44,9 +44,9 @@ type Image struct {
 	servedOnce bin.Once
 	ranges     []fileMap // what is taken from the file where the dump has nothing
 	dynOnce    bin.Once
-	dyn        map[uint64]uint64
+	dyn        objfile.DynSymbols
 	relOnce    bin.Once
-	rels       relocations
+	rels       *objfile.Relocations
 	kept       *keptImage // of a trimmed core, else nil
 	asked      asked
 }
@@ -100,7 +100,7 @@ func (m *Image) elfProgs() []objfile.Prog {
 	if m.progs != nil || m.Format != "elf" || m.src == nil || m.src.open() == nil {
 		return m.progs
 	}
-	return m.src.progs
+	return m.src.progs()
 }
 
 // peHead returns the PE headers: the dump's, else the file's.

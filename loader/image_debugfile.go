@@ -1,50 +1,36 @@
 package loader
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"hash/crc32"
 	"iter"
 	"path/filepath"
 
-	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/internal/objfile"
 )
 
-// A DebugFile is an ELF file of debugging information: it describes an image
+// A debugFile is an ELF file of debugging information: it describes an image
 // and is not mapped in the process. Its methods work on nil, which has nothing.
-type DebugFile struct {
+type debugFile struct {
 	held *held // nil: data is in memory
 	data []byte
-	secs []objfile.Section
+	elf  *objfile.ELF
 }
 
-// ParseDebugFile reads the section headers of the ELF file that data is, as
-// what .gnu_debugdata unpacks to; nil if it is none.
-func ParseDebugFile(data []byte) *DebugFile {
-	h, err := objfile.ParseELFHeader(data)
+// parseDebugFile returns the ELF file that data is, nil if it is none.
+func parseDebugFile(data []byte) *debugFile {
+	f, err := objfile.ParseELF(data)
 	if err != nil {
 		return nil
 	}
-	return &DebugFile{data: data, secs: h.Sections(data)}
+	return &debugFile{data: data, elf: f}
 }
 
 // Section returns the bytes of a section, unpacked; nil if there is none.
-func (d *DebugFile) Section(name string) []byte {
+func (d *debugFile) Section(name string) []byte {
 	if d == nil {
 		return nil
 	}
-	return objfile.SectionData(d.held.whole(d.data), d.secs, name)
-}
-
-// buildID returns the build-id in hex. It is read from its section: the program
-// headers speak of bytes that were stripped.
-func (d *DebugFile) buildID() (id string) {
-	objfile.EachNote(d.Section(".note.gnu.build-id"), 0, func(n objfile.Note) bool {
-		id = hex.EncodeToString(n.Desc)
-		return false
-	})
-	return id
+	return d.elf.Section(d.held.whole(d.data), name)
 }
 
 // A debugLink tells which file has an image's debugging information: that of
@@ -58,16 +44,13 @@ type debugLink struct {
 	has  bool   // there is a .gnu_debuglink
 }
 
-// link reads .gnu_debuglink: a name, zeros up to a multiple of 4, a CRC-32 (gdb
-// manual, "Debugging Information in Separate Files").
+// link returns what tells the image's debug file from others.
 func (s *source) link() debugLink {
 	l := debugLink{id: s.id.BuildID}
 	if s.open() != nil {
-		l.id = s.fileID()
-		b := objfile.SectionData(s.bytes(), s.secs(), ".gnu_debuglink")
-		name := bin.CString(b, 0)
-		if crc := bin.Slice(b, (uint64(len(name))+4)&^3, 4); crc != nil && len(names(ImageID{Name: name}, "")) > 0 {
-			l.name, l.crc, l.has = name, binary.LittleEndian.Uint32(crc), true
+		l.id = s.elf.BuildID(s.bytes())
+		if name, crc, ok := s.elf.DebugLink(s.bytes()); ok && len(names(ImageID{Name: name}, "")) > 0 {
+			l.name, l.crc, l.has = name, crc, true
 		}
 	}
 	if l.name == "" {
@@ -77,19 +60,19 @@ func (s *source) link() debugLink {
 }
 
 // fits reports whether d has the image's debugging information.
-func (l *debugLink) fits(d *DebugFile) bool {
+func (l *debugLink) fits(d *debugFile) bool {
 	switch {
 	case d == nil:
 		return false
 	case l.id != "":
-		return d.buildID() == l.id
+		return d.elf.DebugBuildID(d.held.whole(d.data)) == l.id
 	}
 	return l.has && crc32.ChecksumIEEE(d.data) == l.crc
 }
 
 // debug looks for a separate file of debugging information, once. It serves
 // symbols and unwind tables alike.
-func (s *source) debug() *DebugFile {
+func (s *source) debug() *debugFile {
 	s.debugOnce.Do(func() {
 		if s.find == nil {
 			return
@@ -108,7 +91,7 @@ func (s *source) debug() *DebugFile {
 			if !ok {
 				continue
 			}
-			if d := ParseDebugFile(c.data); l.fits(d) {
+			if d := parseDebugFile(c.data); l.fits(d) {
 				d.held = s.p.held
 				s.debugInfo = d
 				return
@@ -190,9 +173,4 @@ func (f pathFinder) eachDebug(id ImageID, image string) iter.Seq[string] {
 func besides(image, name string) []string {
 	dir := filepath.Dir(image)
 	return []string{filepath.Join(dir, name), filepath.Join(dir, ".debug", name)}
-}
-
-// fileID returns the build-id of the file itself.
-func (s *source) fileID() string {
-	return objfile.FileBuildID(s.bytes(), s.progs)
 }

@@ -83,7 +83,7 @@ func TestDebugFile(t *testing.T) {
 		if _, why, _ := m.File(); (why == Present) != (c.image != "") {
 			t.Errorf("%s: the image's file: %v", c.name, why)
 		}
-		d := ParseDebugFile(c.debug)
+		d := parseDebugFile(c.debug)
 		for _, name := range []string{".debug_frame", ".symtab"} {
 			want := d.Section(name)
 			if len(want) == 0 {

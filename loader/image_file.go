@@ -30,14 +30,11 @@ type source struct {
 	state    Absence // why there is none
 	refused  string  // of which files were refused, and why
 	verified bool
-	head     *objfile.ELFHeader
-	progs    []objfile.Prog
-	secsOnce bin.Once
-	secList  []objfile.Section
-	pes      sync.Map // *peHeader by offset
+	elf      *objfile.ELF // nil until a file has been taken
+	pes      sync.Map     // *objfile.PE by offset
 
 	debugOnce bin.Once
-	debugInfo *DebugFile
+	debugInfo *debugFile
 }
 
 // open returns the file's bytes, or nil.
@@ -64,14 +61,18 @@ func (s *source) open() []byte {
 // bytes returns what can be read of the file once it is open.
 func (s *source) bytes() []byte { return s.p.held.whole(s.mapped) }
 
-// secs returns the file's section headers, once it is open.
-func (s *source) secs() []objfile.Section {
-	s.secsOnce.Do(func() {
-		if s.head != nil {
-			s.secList = s.head.Sections(s.bytes())
-		}
-	})
-	return s.secList
+// from returns what can be read of the file from an offset on.
+func (s *source) from(off uint64) []byte {
+	b := s.bytes()
+	return b[min(off, uint64(len(b))):]
+}
+
+// progs returns the file's program headers, once it is open.
+func (s *source) progs() []objfile.Prog {
+	if s.elf == nil {
+		return nil
+	}
+	return s.elf.Progs
 }
 
 // A candidate is a file that may be a source's.
@@ -93,11 +94,12 @@ func (s *source) choose(paths iter.Seq[string]) bool {
 		if !ok {
 			continue
 		}
-		if debugOnly(c.data) {
+		f, err := objfile.ParseELF(c.data)
+		if err == nil && f.DebugOnly(c.data) {
 			s.p.held.drop(c.data) // of the same build-id, but without the bytes that were mapped
 			continue
 		}
-		why, sure := s.check(c.data)
+		why, sure := s.check(c.data, f)
 		if why != "" {
 			s.refused = fmt.Sprintf("%s is not the %s of the dump: %s", path, s.id.Name, why)
 			s.p.held.drop(c.data)
@@ -128,21 +130,6 @@ func (s *source) choose(paths iter.Seq[string]) bool {
 	return true
 }
 
-// debugOnly reports whether an ELF file is what objcopy --only-keep-debug
-// leaves: its sections that were mapped have no bytes.
-func debugOnly(data []byte) bool {
-	h, err := objfile.ParseELFHeader(data)
-	if err != nil {
-		return false
-	}
-	for _, s := range h.Sections(data) {
-		if s.Name == ".text" || s.Name == ".dynstr" {
-			return s.Type == elf.SHT_NOBITS
-		}
-	}
-	return false
-}
-
 // candidate opens the file at path.
 func (h *held) candidate(path string) (c candidate, ok bool) {
 	f, err := os.Open(path)
@@ -160,9 +147,11 @@ func (h *held) candidate(path string) (c candidate, ok bool) {
 
 // take makes c the source's file.
 func (s *source) take(c candidate) {
-	if s.head, _ = objfile.ParseELFHeader(c.data); s.head != nil {
-		s.progs, _ = objfile.ParseProgs(c.data, s.head.Phoff, s.head.Phnum)
+	f, err := objfile.ParseELF(c.data)
+	if err != nil {
+		f = &objfile.ELF{} // a PE file has no program headers and no ELF sections
 	}
+	s.elf = f
 	s.mapped, s.file, s.refused = c.data, c.path, ""
 }
 
@@ -171,7 +160,7 @@ func (s *source) peAt(off uint64) *objfile.PE {
 	if h, ok := s.pes.Load(off); ok {
 		return h.(*objfile.PE)
 	}
-	h, err := objfile.ParsePE(bin.Slice(s.bytes(), off, uint64(len(s.bytes()))-min(off, uint64(len(s.bytes())))))
+	h, err := objfile.ParsePE(s.from(off))
 	if err != nil {
 		h = nil
 	}
@@ -180,11 +169,11 @@ func (s *source) peAt(off uint64) *objfile.PE {
 }
 
 // check says why data is not the file of the images, or "" when it is or may
-// be; sure is whether an identity says so.
-func (s *source) check(data []byte) (why string, sure bool) {
-	if h, err := objfile.ParseELFHeader(data); err == nil {
-		progs, _ := objfile.ParseProgs(data, h.Phoff, h.Phnum)
-		return s.checkELF(data, h, progs)
+// be; sure is whether an identity says so. f is what data is as an ELF file, nil
+// if it is none.
+func (s *source) check(data []byte, f *objfile.ELF) (why string, sure bool) {
+	if f != nil {
+		return s.checkELF(data, f)
 	}
 	h, err := objfile.ParsePE(data)
 	if err != nil {
@@ -206,12 +195,12 @@ func (s *source) check(data []byte) (why string, sure bool) {
 // checkELF compares build-ids where the dump has one. Without, it compares
 // what both hold: which file offsets are mapped where, and the dynamic
 // section, whose sizes and addresses differ from build to build.
-func (s *source) checkELF(data []byte, h *objfile.ELFHeader, progs []objfile.Prog) (why string, sure bool) {
-	if s.p.Arch.Machine != h.Machine {
-		return fmt.Sprintf("it is for %v", h.Machine), false
+func (s *source) checkELF(data []byte, f *objfile.ELF) (why string, sure bool) {
+	if s.p.Arch.Machine != f.Machine {
+		return fmt.Sprintf("it is for %v", f.Machine), false
 	}
 	if s.id.BuildID != "" {
-		id := objfile.FileBuildID(data, progs)
+		id := objfile.FileBuildID(data, f.Progs)
 		if id != s.id.BuildID {
 			return fmt.Sprintf("its build-id is %s, not %s", cmp.Or(id, "missing"), s.id.BuildID), false
 		}
@@ -224,16 +213,16 @@ func (s *source) checkELF(data []byte, h *objfile.ELFHeader, progs []objfile.Pro
 				return fmt.Sprintf("it has no assembly %s at offset %#x, where the dump has it", m.ID.Name, m.shift), false
 			}
 		default:
-			if why := m.checkMaps(progs, uint64(len(data))); why != "" {
+			if why := m.checkMaps(f.Progs, uint64(len(data))); why != "" {
 				return why, false
 			}
 			if m.copy {
 				continue
 			}
-			if why := m.checkDynamic(data, progs); why != "" {
+			if why := m.checkDynamic(data, f.Progs); why != "" {
 				return why, false
 			}
-			if why := m.checkBundle(data, progs); why != "" {
+			if why := m.checkBundle(data, f.Progs); why != "" {
 				return why, false
 			}
 		}

@@ -105,7 +105,7 @@ func (m *Image) readOnly() []fileMap {
 	if m.Format == "elf" {
 		maps := m.maps
 		if len(maps) == 0 {
-			for _, p := range m.src.progs {
+			for _, p := range m.src.progs() {
 				if p.Type == elf.PT_LOAD {
 					s := pageSpan(m.bias+p.Vaddr, p.Filesz)
 					maps = append(maps, fileMap{s, p.Off - (m.bias + p.Vaddr - uint64(s.Lo)), m})
@@ -114,7 +114,7 @@ func (m *Image) readOnly() []fileMap {
 		}
 		for _, r := range maps {
 			parts := []fileMap{r}
-			for _, p := range m.src.progs {
+			for _, p := range m.src.progs() {
 				if p.Type == elf.PT_LOAD && p.Flags&elf.PF_W != 0 {
 					parts = without(parts, pageSpan(m.bias+p.Vaddr, p.Memsz))
 				}

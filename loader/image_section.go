@@ -1,10 +1,5 @@
 package loader
 
-import (
-	"github.com/seamwalk/seam/internal/bin"
-	"github.com/seamwalk/seam/internal/objfile"
-)
-
 // Section returns the bytes of a section that need not be mapped, as
 // ".debug_frame" or ".symtab", unpacked if the file has it compressed. It is
 // nil when the image has no such section or no file that has it is at hand. A
@@ -22,15 +17,10 @@ func (m *Image) Section(name string) []byte {
 		if h == nil || m.src.open() == nil {
 			return nil
 		}
-		for _, s := range h.Sections {
-			if s.Name == name {
-				return bin.Slice(m.src.bytes(), m.shift+uint64(s.RawOff), uint64(s.RawSize))
-			}
-		}
-		return nil
+		return h.Section(m.src.from(m.shift), name)
 	}
 	if m.src.open() != nil {
-		if b := objfile.SectionData(m.src.bytes(), m.src.secs(), name); b != nil {
+		if b := m.src.elf.Section(m.src.bytes(), name); b != nil {
 			return b
 		}
 	}

@@ -1,81 +1,27 @@
 package loader
 
 import (
-	"bytes"
-	"compress/zlib"
 	"debug/elf"
-	"encoding/binary"
 	"testing"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/objfile"
 )
-
-// A section is unpacked whichever way it was packed, and not when it lies
-// about its size.
-func TestPackedSections(t *testing.T) {
-	want := bytes.Repeat([]byte("unwind"), 1000)
-	var z bytes.Buffer
-	w := zlib.NewWriter(&z)
-	w.Write(want)
-	w.Close()
-	enc, _ := zstd.NewWriter(nil)
-	s := enc.EncodeAll(want, nil)
-	chdr := func(kind elf.CompressionType, size int, b []byte) []byte {
-		h := binary.LittleEndian.AppendUint64(nil, uint64(kind))
-		h = binary.LittleEndian.AppendUint64(h, uint64(size))
-		return append(binary.LittleEndian.AppendUint64(h, 1), b...)
-	}
-	old := append(binary.BigEndian.AppendUint64([]byte("ZLIB"), uint64(len(want))), z.Bytes()...)
-	for _, c := range []struct {
-		name  string
-		flags elf.SectionFlag
-		data  []byte
-		ok    bool
-	}{
-		{".debug_frame", 0, want, true},
-		{".debug_frame", elf.SHF_COMPRESSED, chdr(elf.COMPRESS_ZLIB, len(want), z.Bytes()), true},
-		{".debug_frame", elf.SHF_COMPRESSED, chdr(elf.COMPRESS_ZSTD, len(want), s), true},
-		{".zdebug_frame", 0, old, true},
-		{".debug_frame", elf.SHF_COMPRESSED, chdr(elf.COMPRESS_ZLIB, len(want)+1, z.Bytes()), false},
-		{".debug_frame", elf.SHF_COMPRESSED, chdr(elf.COMPRESS_ZLIB, 1<<40, z.Bytes()), false},
-		{".debug_frame", elf.SHF_COMPRESSED, chdr(77, len(want), z.Bytes()), false},
-		{".debug_frame", elf.SHF_COMPRESSED, z.Bytes()[:8], false},
-		{".zdebug_frame", 0, old[:11], false},
-	} {
-		secs := []objfile.Section{{Name: c.name, Flags: c.flags, Size: uint64(len(c.data))}}
-		if got := objfile.SectionData(c.data, secs, ".debug_frame"); bytes.Equal(got, want) != c.ok || !c.ok && got != nil {
-			t.Errorf("%s, flags %v: %d bytes", c.name, c.flags, len(got))
-		}
-	}
-}
 
 // An ELF file of any bytes.
 func FuzzELFFile(f *testing.F) {
 	lib := elfFile(f, []string{"-nostdlib", "-gz=zlib", "-s"})
 	f.Add(lib[:min(len(lib), 1<<14)], uint64(0x1000))
 	f.Fuzz(func(t *testing.T, data []byte, at uint64) {
-		h, err := objfile.ParseELFHeader(data)
+		e, err := objfile.ParseELF(data)
 		if err != nil {
 			return
 		}
-		progs, _ := objfile.ParseProgs(data, h.Phoff, h.Phnum)
-		s := &source{mapped: data, progs: progs, head: h, p: &Process{}}
-		s.fileID()
-		for _, sec := range h.Sections(data) {
-			if sec.Size < 1<<20 {
-				objfile.SectionData(data, []objfile.Section{sec}, sec.Name)
-			}
-		}
-		debugOnly(data)
-		m := &Image{Format: "elf", src: s, progs: progs, mem: new(Memory), arch: arch.ByMachine(elf.EM_X86_64)}
-		m.rels = m.elfRelocations()
-		if b := m.elfLinkTime(at, 16); b != nil {
-			m.relocate(at, b)
-		}
-		for _, why := range []string{m.checkMaps(progs, uint64(len(data))), m.checkDynamic(data, progs)} {
+		s := &source{mapped: data, elf: e, p: &Process{}}
+		m := &Image{Format: "elf", src: s, progs: e.Progs, mem: new(Memory), arch: arch.ByMachine(elf.EM_X86_64)}
+		s.once.Do(func() {})
+		m.FileView(arch.Addr(at), 16)
+		for _, why := range []string{m.checkMaps(e.Progs, uint64(len(data))), m.checkDynamic(data, e.Progs)} {
 			if why != "" {
 				t.Errorf("a file is not its own: %s", why)
 			}

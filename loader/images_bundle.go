@@ -137,7 +137,7 @@ func (g *imageList) nameBundled() {
 	}
 	var files []bundleFile
 	if missing && host.open() != nil {
-		files = bundleFiles(host.bytes(), host.progs)
+		files = bundleFiles(host.bytes(), host.progs())
 	}
 	for _, m := range g.p.Images {
 		if m.src != host || m.Format != "pe" {
@@ -180,7 +180,7 @@ func (g *imageList) nameBundled() {
 // it compiles. Symbols of such a copy are found by its bias; tables, which lie
 // in the first mapping, are not said to lie here.
 func (g *imageList) copied(m *Image, program *source) bool {
-	progs := program.progs
+	progs := program.progs()
 	var id ImageID
 	for _, o := range program.images {
 		if o.Format == "elf" && o.progs != nil {

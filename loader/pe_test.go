@@ -119,13 +119,10 @@ func FuzzPE(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if off, n, ok := h.FileOff(rva); ok && off+n < off {
-			t.Errorf("fileOff(%#x) = %#x, %#x", rva, off, n)
-		}
 		metadataParts(data, h)
-		m := &Image{Format: "pe", pe: h, bias: 0x1000, src: &source{p: &Process{}, mapped: data}}
-		m.peRelocations()
-		m.relocate(uint64(rva), make([]byte, 16))
+		m := &Image{Format: "pe", pe: h, bias: 0x1000, mem: new(Memory), src: &source{p: &Process{}, mapped: data}}
+		m.src.once.Do(func() {})
+		m.FileView(arch.Addr(rva)+0x1000, 16)
 	})
 }
 

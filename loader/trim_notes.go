@@ -292,7 +292,7 @@ func putHeaders(m *Image) []byte {
 	progs, pe := m.progs, m.pe
 	if m.src != nil && m.src.opened.Load() && m.src.mapped != nil {
 		if m.Format == "elf" && progs == nil {
-			progs = m.src.progs
+			progs = m.src.progs()
 		} else if m.Format == "pe" && pe == nil {
 			pe = m.src.peAt(m.shift)
 		}

@@ -152,3 +152,33 @@ func (h *PE) FileOff(rva uint32) (off, n uint32, ok bool) {
 	}
 	return 0, 0, false
 }
+
+// Named returns the first section of the name, or nil.
+func (h *PE) Named(name string) *PESection {
+	for i := range h.Sections {
+		if h.Sections[i].Name == name {
+			return &h.Sections[i]
+		}
+	}
+	return nil
+}
+
+// Section returns what the file that data begins with has of a section, or nil.
+func (h *PE) Section(data []byte, name string) []byte {
+	s := h.Named(name)
+	if s == nil {
+		return nil
+	}
+	return bin.Slice(data, uint64(s.RawOff), uint64(s.RawSize))
+}
+
+// LinkTime returns a copy of the n bytes at rva as the file that data begins with
+// has them, or nil when it has not all of them in one section. Relocations are
+// not applied.
+func (h *PE) LinkTime(data []byte, rva uint32, n int) []byte {
+	off, have, ok := h.FileOff(rva)
+	if !ok || uint64(have) < uint64(n) {
+		return nil
+	}
+	return slices.Clone(bin.Slice(data, uint64(off), uint64(n)))
+}

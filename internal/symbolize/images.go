@@ -2,6 +2,7 @@ package symbolize
 
 import (
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 	"github.com/seamwalk/seam/loader"
 )
 
@@ -29,13 +30,30 @@ func openKept(_ *Symbolizer, img *loader.Image) *table {
 // separate debug file: what a distribution's -dbg package holds. It is not
 // mapped, so only a file has it.
 func openSymtab(_ *Symbolizer, img *loader.Image) *table {
-	return parseSymbols(img.Section(".symtab"), img.Section(".strtab"), true, linkEnd(img))
+	end := linkEnd(img)
+	return parseSymbols(img.Section(".symtab"), img.Section(".strtab"), end, end)
+}
+
+// openDebugData takes the symbols of functions that .dynsym does not list,
+// which some distributions pack into the image.
+func openDebugData(_ *Symbolizer, img *loader.Image) *table {
+	packed := img.Section(".gnu_debugdata")
+	if packed == nil {
+		return nil
+	}
+	data, f, err := objfile.MiniDebugInfo(packed)
+	if err != nil {
+		return nil
+	}
+	// The packer leaves out what .dynsym has, but that was asked before.
+	end := linkEnd(img)
+	return parseSymbols(f.Section(data, ".symtab"), f.Section(data, ".strtab"), end, end)
 }
 
 // openDynsym takes the symbols that the dynamic linker uses.
 func openDynsym(s *Symbolizer, img *loader.Image) *table {
 	syms, strs := dynamicSymbols(s, img)
-	return parseSymbols(syms, strs, false, linkEnd(img))
+	return parseSymbols(syms, strs, unsizedReach, linkEnd(img))
 }
 
 // dynamicSymbols returns .dynsym and .dynstr: of the file, or, since they are

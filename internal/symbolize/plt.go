@@ -2,11 +2,9 @@ package symbolize
 
 import (
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 	"github.com/seamwalk/seam/loader"
 )
-
-// relaSize is the size of an Elf64_Rela.
-const relaSize = 24
 
 // openPLT names the entries of procedure linkage tables after the functions they
 // jump to, as gdb does: a thread can stand in one.
@@ -37,9 +35,10 @@ func pltTable(a *arch.Arch, section func(name string) (at arch.LinkAddr, data []
 	t := &table{names: strs, suffix: "@plt"}
 	slots := map[arch.LinkAddr]uint32{} // to names
 	fill := func(rela []byte, from, to arch.LinkAddr) {
-		for ; len(rela) >= relaSize; rela = rela[relaSize:] {
-			if at := arch.LinkAddr(le64(rela)); at >= from && at <= to {
-				if name := symbolName(rela, syms, strs); name != 0 {
+		for ; len(rela) >= objfile.RelaSize; rela = rela[objfile.RelaSize:] {
+			r := objfile.ParseRela(rela)
+			if at := arch.LinkAddr(r.At); at >= from && at <= to {
+				if name := symbolName(r, syms, strs); name != 0 {
 					slots[at] = name
 				}
 			}
@@ -62,8 +61,8 @@ func pltTable(a *arch.Arch, section func(name string) (at arch.LinkAddr, data []
 		}
 		for _, e := range entries {
 			name := slots[e.Slot]
-			if e.Index >= 0 && e.Index < len(lazy)/relaSize {
-				name = symbolName(lazy[e.Index*relaSize:], syms, strs)
+			if e.Index >= 0 && e.Index < len(lazy)/objfile.RelaSize {
+				name = symbolName(objfile.ParseRela(lazy[e.Index*objfile.RelaSize:]), syms, strs)
 			}
 			if name != 0 {
 				t.entries = append(t.entries, entry{at: e.At, end: e.End, name: name, sized: true})
@@ -78,14 +77,13 @@ func pltTable(a *arch.Arch, section func(name string) (at arch.LinkAddr, data []
 
 // symbolName returns where strs has the name of a relocation's symbol, or 0:
 // IRELATIVE and RELATIVE have none.
-func symbolName(rela, syms, strs []byte) uint32 {
-	// r_info holds the symbol's index in its upper half.
-	sym := uint64(le32(rela[12:]))
-	if sym == 0 || (sym+1)*symSize > uint64(len(syms)) {
+func symbolName(r objfile.Rela, syms, strs []byte) uint32 {
+	if r.Sym == 0 || (uint64(r.Sym)+1)*objfile.SymSize > uint64(len(syms)) {
 		return 0
 	}
-	if name := le32(syms[sym*symSize:]); uint64(name) < uint64(len(strs)) {
-		return name
+	s := objfile.ParseSymbol(syms[uint64(r.Sym)*objfile.SymSize:])
+	if uint64(s.Name) < uint64(len(strs)) {
+		return s.Name
 	}
 	return 0
 }

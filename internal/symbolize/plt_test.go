@@ -1,7 +1,7 @@
 package symbolize
 
 import (
-	objfile "debug/elf"
+	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
@@ -83,7 +83,7 @@ func TestPLT(t *testing.T) {
 			if out, err := exec.Command(c.compiler, args...).CombinedOutput(); err != nil {
 				t.Skipf("%v: %s", err, out)
 			}
-			f, err := objfile.Open(prog)
+			f, err := elf.Open(prog)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ var (
 	pltInsn  = regexp.MustCompile(`^ *([0-9a-f]+):\t`)
 )
 
-func comparePLT(t *testing.T, plt *table, f *objfile.File, listing string) {
+func comparePLT(t *testing.T, plt *table, f *elf.File, listing string) {
 	name := ""
 	labels, insns := map[string]bool{}, 0
 	for line := range strings.Lines(listing) {
@@ -159,14 +159,14 @@ func comparePLT(t *testing.T, plt *table, f *objfile.File, listing string) {
 	for _, want := range []string{"puts", "getenv", "printf", "atoi", "time", "pow", "fputs", "strerror", "abort", "qsort"} {
 		imported := false
 		for _, s := range syms {
-			imported = imported || s.Name == want && s.Section == objfile.SHN_UNDEF
+			imported = imported || s.Name == want && s.Section == elf.SHN_UNDEF
 		}
 		if imported && !named[want] {
 			t.Errorf("no entry is named %s", want)
 		}
 	}
 	for _, s := range f.Sections {
-		if s.Type != objfile.SHT_PROGBITS || s.Flags&objfile.SHF_EXECINSTR == 0 || strings.HasPrefix(s.Name, ".plt") {
+		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_EXECINSTR == 0 || strings.HasPrefix(s.Name, ".plt") {
 			continue
 		}
 		for _, e := range plt.entries {

@@ -3,10 +3,11 @@ package symbolize
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
+	"debug/elf"
 	"slices"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A table is the code symbols of one image by address, one an address. It
@@ -27,18 +28,6 @@ type entry struct {
 	sized   bool
 }
 
-// Numbers of ELF symbols (gABI, chapter 4, "Symbol Table").
-const (
-	symSize    = 24 // of an Elf64_Sym
-	sttNoType  = 0
-	sttFunc    = 2
-	sttIFunc   = 10
-	stbLocal   = 0
-	stbWeak    = 2
-	shnUndef   = 0
-	shnReserve = 0xff00
-)
-
 // unsizedReach is how far a symbol without a size reaches in a table that does
 // not list every function, .dynsym: what follows it there may be anything. Old
 // libraries export _init, a symbol without a size, and stripped code follows.
@@ -48,62 +37,60 @@ const unsizedReach = 256
 // address: assembly has a few symbols within another's range.
 const maxNested = 32
 
-// parseSymbols indexes an ELF64 symbol table. A complete one has every
-// function of the image: a symbol without a size then reaches to the next.
-// end is where the image ends. It returns nil when there is no code symbol.
-func parseSymbols(syms, strs []byte, complete bool, end arch.LinkAddr) *table {
-	n := len(syms) / symSize
-	// Code sections are those that have a function. Labels without a type
-	// count there only: others name data, or the ends of sections.
-	var code [1024]uint64 // bits, by section index
-	funcs := 0
-	for i := range n {
-		s := syms[i*symSize:]
-		if t, shndx := s[4]&15, le16(s[6:]); t == sttFunc || t == sttIFunc {
-			code[shndx>>6] |= 1 << (shndx & 63)
-			funcs++
-		}
-	}
+// parseSymbols indexes an ELF64 symbol table, with its string table. reach is how
+// far a symbol without a size reaches if no other follows: the end of the image in
+// a table that has every function of it. end is where the image ends. It returns
+// nil when there is no code symbol.
+func parseSymbols(syms, strs []byte, reach, end arch.LinkAddr) *table {
+	code, funcs := codeSections(syms)
 	if funcs == 0 {
 		return nil
 	}
 	t := &table{entries: make([]entry, 0, funcs), names: strs}
-	for i := range n {
-		s := syms[i*symSize : (i+1)*symSize]
-		name, info, shndx := le32(s), s[4], le16(s[6:])
-		at, size := arch.LinkAddr(le64(s[8:])), arch.LinkAddr(le64(s[16:]))
-		typ := info & 15
-		if shndx == shnUndef || shndx >= shnReserve || name == 0 || uint64(name) >= uint64(len(strs)) ||
-			code[shndx>>6]>>(shndx&63)&1 == 0 || at+size < at {
+	for ; len(syms) >= objfile.SymSize; syms = syms[objfile.SymSize:] {
+		s := objfile.ParseSymbol(syms)
+		if s.Shndx == elf.SHN_UNDEF || s.Shndx >= elf.SHN_LORESERVE || s.Name == 0 || uint64(s.Name) >= uint64(len(strs)) ||
+			code[s.Shndx>>6]>>(s.Shndx&63)&1 == 0 || s.Value+s.Size < s.Value {
 			continue
 		}
 		var rank uint8
-		switch info >> 4 {
-		case stbLocal:
+		switch s.Bind() {
+		case elf.STB_LOCAL:
 			rank = 4
-		case stbWeak:
+		case elf.STB_WEAK:
 			rank = 2
 		}
-		switch typ {
-		case sttFunc, sttIFunc:
-		case sttNoType:
+		switch s.Type() {
+		case elf.STT_FUNC, elf.STT_GNU_IFUNC:
+		case elf.STT_NOTYPE:
 			// $x, $d and the like mark instruction sets on ARM (ELF for the
 			// Arm 64-bit Architecture, 5.5.5).
-			if strs[name] == '$' || strs[name] == 0 {
+			if strs[s.Name] == '$' || strs[s.Name] == 0 {
 				continue
 			}
 			rank++
 		default:
 			continue
 		}
-		t.entries = append(t.entries, entry{at: at, end: at + size, name: name, rank: rank, sized: size != 0})
-	}
-	reach := arch.LinkAddr(unsizedReach)
-	if complete {
-		reach = end
+		at := arch.LinkAddr(s.Value)
+		t.entries = append(t.entries, entry{at: at, end: at + arch.LinkAddr(s.Size), name: s.Name, rank: rank, sized: s.Size != 0})
 	}
 	t.finish(reach, end)
 	return t
+}
+
+// codeSections returns the sections that have a function, as bits by their
+// index, and how many functions there are. Labels without a type count in such
+// sections only: others name data, or the ends of sections.
+func codeSections(syms []byte) (code [1024]uint64, funcs int) {
+	for ; len(syms) >= objfile.SymSize; syms = syms[objfile.SymSize:] {
+		s := objfile.ParseSymbol(syms)
+		if t := s.Type(); t == elf.STT_FUNC || t == elf.STT_GNU_IFUNC {
+			code[s.Shndx>>6&1023] |= 1 << (s.Shndx & 63)
+			funcs++
+		}
+	}
+	return code, funcs
 }
 
 // finish sorts the entries, keeps the best at each address and settles how far
@@ -237,7 +224,3 @@ func (t *table) bytes(e entry) []byte {
 	}
 	return b
 }
-
-func le16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }
-func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
-func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }

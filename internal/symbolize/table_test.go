@@ -1,7 +1,7 @@
 package symbolize
 
 import (
-	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"os"
 	"os/exec"
@@ -10,8 +10,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/loader"
-	"github.com/ulikunitz/xz"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A sym is a symbol of a table that a test makes.
@@ -23,16 +22,16 @@ type sym struct {
 }
 
 const (
-	global, weak, local = 1, stbWeak, stbLocal
-	fn, label, object   = sttFunc, sttNoType, 1
+	global, weak, local = byte(elf.STB_GLOBAL), byte(elf.STB_WEAK), byte(elf.STB_LOCAL)
+	fn, label, object   = byte(elf.STT_FUNC), byte(elf.STT_NOTYPE), byte(elf.STT_OBJECT)
 )
 
 // symtab builds an Elf64_Sym table and its string table.
 func symtab(list []sym) (syms, strs []byte) {
 	strs = []byte{0}
-	syms = make([]byte, symSize)
+	syms = make([]byte, objfile.SymSize)
 	for _, s := range list {
-		b := make([]byte, symSize)
+		b := make([]byte, objfile.SymSize)
 		binary.LittleEndian.PutUint32(b, uint32(len(strs)))
 		b[4] = s.bind<<4 | s.kind
 		binary.LittleEndian.PutUint16(b[6:], s.section)
@@ -83,7 +82,11 @@ func TestFind(t *testing.T) {
 		{0x19ff, false, "tail"}, {0x1a00, false, ""},
 	}
 	for _, tt := range tests {
-		tab := parseSymbols(syms, strs, tt.complete, 0x2000)
+		reach := arch.LinkAddr(unsizedReach)
+		if tt.complete {
+			reach = 0x2000
+		}
+		tab := parseSymbols(syms, strs, reach, 0x2000)
 		got := ""
 		if e, ok := tab.find(tt.at); ok {
 			got = tab.name(e)
@@ -91,80 +94,6 @@ func TestFind(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%#x (complete %v): %q, want %q", tt.at, tt.complete, got, tt.want)
 		}
-	}
-}
-
-// Sizes in ELF64, and types of sections.
-const (
-	ehSize, shSize     = 64, 64
-	shtSymtab, shtNote = 2, 7
-)
-
-// elf makes a file of the given sections, with a section table behind them.
-func elf(sections map[string][]byte, types map[string]uint32, links map[string]string) []byte {
-	names := []string{""}
-	for _, n := range []string{".note.gnu.build-id", ".symtab", ".strtab", ".shstrtab"} {
-		if _, ok := sections[n]; ok || n == ".shstrtab" {
-			names = append(names, n)
-		}
-	}
-	index := map[string]uint32{}
-	shstr := []byte{0}
-	at := map[string]uint32{}
-	for i, n := range names {
-		index[n] = uint32(i)
-		if n != "" {
-			at[n] = uint32(len(shstr))
-			shstr = append(append(shstr, n...), 0)
-		}
-	}
-	sections[".shstrtab"] = shstr
-	file := make([]byte, ehSize)
-	copy(file, "\x7fELF\x02\x01\x01")
-	head := make([]byte, 0, len(names)*shSize)
-	for _, n := range names {
-		h := make([]byte, shSize)
-		if n != "" {
-			le := binary.LittleEndian
-			le.PutUint32(h, at[n])
-			le.PutUint32(h[4:], types[n])
-			le.PutUint64(h[24:], uint64(len(file)))
-			le.PutUint64(h[32:], uint64(len(sections[n])))
-			le.PutUint32(h[40:], index[links[n]])
-			file = append(file, sections[n]...)
-		}
-		head = append(head, h...)
-	}
-	le := binary.LittleEndian
-	le.PutUint64(file[40:], uint64(len(file)))
-	le.PutUint16(file[58:], shSize)
-	le.PutUint16(file[60:], uint16(len(names)))
-	le.PutUint16(file[62:], uint16(index[".shstrtab"]))
-	return append(file, head...)
-}
-
-func debugFile() []byte {
-	syms, strs := symtab([]sym{{"hidden_helper", 0x1000, 0x40, local, fn, 1}})
-	note := []byte("\x04\x00\x00\x00\x04\x00\x00\x00\x03\x00\x00\x00GNU\x00\xde\xad\xbe\xef")
-	return elf(map[string][]byte{".note.gnu.build-id": note, ".symtab": syms, ".strtab": strs},
-		map[string]uint32{".note.gnu.build-id": shtNote, ".symtab": shtSymtab}, map[string]string{".symtab": ".strtab"})
-}
-
-func TestUnpackXZ(t *testing.T) {
-	want := bytes.Repeat(debugFile(), 300)
-	var packed bytes.Buffer
-	w, err := xz.WriterConfig{BlockSize: 1 << 16}.NewWriter(&packed) // many blocks
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Write(want)
-	w.Close()
-	got, err := unpackXZ(packed.Bytes())
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("unpacked %d bytes of %d, error %v", len(got), len(want), err)
-	}
-	for n := range packed.Len() {
-		unpackXZ(packed.Bytes()[:n])
 	}
 }
 
@@ -187,11 +116,11 @@ func TestNM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := loader.ParseDebugFile(data)
-	if f == nil {
+	f, err := objfile.ParseELF(data)
+	if err != nil {
 		t.Skip("not an ELF system")
 	}
-	tab := parseSymbols(f.Section(".symtab"), f.Section(".strtab"), true, 1<<62)
+	tab := parseSymbols(f.Section(data, ".symtab"), f.Section(data, ".strtab"), 1<<62, 1<<62)
 	n, bad := 0, 0
 	for line := range strings.Lines(string(out)) {
 		p := strings.Fields(line)
@@ -219,9 +148,9 @@ func TestNM(t *testing.T) {
 
 func FuzzSymbols(f *testing.F) {
 	syms, strs := symtab([]sym{{"a", 0x1000, 0x10, global, fn, 1}, {"b", 0x1000, 0, weak, label, 1}, {"c", 0x1008, ^uint64(0), local, fn, 1}})
-	f.Add(syms, strs, uint64(0x1004), true)
-	f.Fuzz(func(t *testing.T, syms, strs []byte, at uint64, complete bool) {
-		tab := parseSymbols(syms, strs, complete, 1<<40)
+	f.Add(syms, strs, uint64(0x1004), uint64(1<<40))
+	f.Fuzz(func(t *testing.T, syms, strs []byte, at, reach uint64) {
+		tab := parseSymbols(syms, strs, arch.LinkAddr(reach), 1<<40)
 		if tab == nil {
 			return
 		}
@@ -232,21 +161,4 @@ func FuzzSymbols(f *testing.F) {
 			}
 		}
 	})
-}
-
-func FuzzDebugFile(f *testing.F) {
-	f.Add(debugFile())
-	f.Fuzz(func(t *testing.T, b []byte) {
-		e := loader.ParseDebugFile(b)
-		parseSymbols(e.Section(".symtab"), e.Section(".strtab"), true, 1<<40)
-	})
-}
-
-func FuzzUnpackXZ(f *testing.F) {
-	var packed bytes.Buffer
-	w, _ := xz.NewWriter(&packed)
-	w.Write(debugFile())
-	w.Close()
-	f.Add(packed.Bytes())
-	f.Fuzz(func(t *testing.T, b []byte) { unpackXZ(b) })
 }
