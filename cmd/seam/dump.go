@@ -20,15 +20,15 @@ import (
 	"golang.org/x/term"
 )
 
-// shared are the flags that several commands have. A command registers those
-// that change what it does, and refuses the others.
+// shared has the flags that several commands have. A command registers the flags
+// that change what the command does; cobra refuses all others.
 type shared struct {
 	images    []string
 	symbols   bool
 	noSymbols bool
 	limit     int
 	threads   []string
-	formats   []string
+	formats   []string // that the command writes
 	format    string
 	color     string
 	strict    bool
@@ -36,8 +36,8 @@ type shared struct {
 	width     int
 }
 
-// dumpFlags registers what all commands have: where files are looked for, and
-// what --strict takes for a failure.
+// dumpFlags registers the flags of all commands that read a dump. strict is the
+// end of the sentence "exit with status 3 when".
 func (f *shared) dumpFlags(cmd *cobra.Command, strict string) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
@@ -60,7 +60,9 @@ func (f *shared) symbolFlags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("symbols", "no-symbols")
 }
 
-// formatFlag registers --format, and how results for eyes look.
+// formatFlag registers --format with the forms that the command writes, of which
+// the first is the default, and the flags that say how text looks. verbose says
+// what -v adds.
 func (f *shared) formatFlag(cmd *cobra.Command, verbose string, formats ...string) {
 	f.formats = formats
 	fs := cmd.Flags()
@@ -83,27 +85,36 @@ func completes(cmd *cobra.Command, flag string, values ...string) {
 	}
 }
 
-// A dump is an opened dump, ready to be walked.
+// A dump is an open dump whose stacks can be walked.
 type dump struct {
 	*loader.Process
 	session  *managed.Session
 	stacks   *stacks.Stacks
-	selected []*loader.Thread
-	limit    int // of --limit; 0: all is shown
+	selected []*loader.Thread // those of --thread, or all
+	limit    int              // of --limit; 0: all is shown
 }
 
-// head is what all results begin with.
+// head returns what all results begin with.
 func (d *dump) head() *report.Head {
 	return &report.Head{Dump: d.stacks.Dump(), Images: d.stacks.Images}
 }
 
 // open opens the dump at path as the flags say.
-func (f *shared) open(path string, track bool) (*dump, error) {
-	find, err := f.finders(path)
-	if err != nil {
+func (f *shared) open(path string) (*dump, error) {
+	return f.openWith(path, loader.Options{})
+}
+
+// openTracked is open for a command that needs to know which pages were read.
+func (f *shared) openTracked(path string) (*dump, error) {
+	return f.openWith(path, loader.Options{Track: true})
+}
+
+func (f *shared) openWith(path string, opt loader.Options) (*dump, error) {
+	var err error
+	if opt.Find, err = f.finders(path); err != nil {
 		return nil, err
 	}
-	p, err := loader.Open(path, &loader.Options{Find: find, Track: track})
+	p, err := loader.Open(path, &opt)
 	if err != nil {
 		return nil, advise(path, err)
 	}
@@ -118,7 +129,8 @@ func (f *shared) open(path string, track bool) (*dump, error) {
 	return d, nil
 }
 
-// advise says what to do about a dump that cannot be opened.
+// advise returns err, which says why the dump at path cannot be opened, with the
+// path in front and with what can be done about it.
 func advise(path string, err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -131,8 +143,10 @@ func advise(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// finders returns who looks for the image files of the dump at path, and for
-// their debug files.
+// finders returns the finder of image files and debug files for the dump at path.
+// It looks in the places of --images, of $SEAM_IMAGES, beside the dump and at the
+// paths that the dump names, in this order; with --images none only in other
+// places of --images.
 func (f *shared) finders(path string) (find loader.Finder, err error) {
 	var files []loader.Finder
 	nowhere := false
@@ -167,9 +181,9 @@ func (f *shared) finders(path string) (find loader.Finder, err error) {
 	return loader.MultiFinder(files...), nil
 }
 
-// finder returns who finds image files in a folder, or the one file, that a
-// user names. A misspelt name is an error: passed over, it would look like
-// files that do not help.
+// finder returns the finder for a place that the user names: a folder, or one
+// file. A misspelt name is an error. If it were passed over, the user would think
+// that the files are of no help.
 func finder(place string) (loader.Finder, error) {
 	st, err := os.Stat(place)
 	switch {
@@ -183,11 +197,12 @@ func finder(place string) (loader.Finder, error) {
 	return loader.FileFinder(place)
 }
 
-// tellUnused warns of files of --images that are none of the dump's images.
+// tellUnused adds a warning to p for each file of --images that is the file of
+// none of p's images. Folders are not looked at: of these, most files are others.
 func (f *shared) tellUnused(p *loader.Process) {
 	for _, place := range f.images {
 		if st, err := os.Stat(place); err != nil || st.IsDir() {
-			continue // none, or a folder
+			continue // the word none, or a folder
 		}
 		file, err := loader.FileFinder(place)
 		if err == nil && !slices.ContainsFunc(p.Images, func(m *loader.Image) bool { return len(file.Find(m.ID, m.Path)) > 0 }) {
@@ -219,8 +234,9 @@ func (f *shared) selectThreads(p *loader.Process) ([]*loader.Thread, error) {
 	return out, nil
 }
 
-// style checks the flags that say what is written, before a dump is opened for
-// nothing, and says how results for eyes look on out.
+// style returns how text on out looks. It checks the flags that say what is
+// written. It is called before a dump is opened: opening takes time, which would
+// be lost if a flag is wrong.
 func (f *shared) style(out io.Writer) (report.Style, error) {
 	s := report.Style{Verbose: f.verbose, Width: f.width}
 	switch {
@@ -250,9 +266,9 @@ func (f *shared) style(out io.Writer) (report.Style, error) {
 	return s, nil
 }
 
-// walk walks the selected threads and hands their stacks to emit in order. It
-// returns errStrict, once all are written, if one is incomplete and --strict is
-// given.
+// walk walks the selected threads and calls emit with the stack of each, in the
+// order of the dump. With --strict it returns errStrict if a stack was incomplete,
+// after the last stack.
 func (f *shared) walk(d *dump, emit func(*stacks.Thread) error) error {
 	p := newProgress(len(d.selected))
 	defer p.done()
@@ -268,12 +284,12 @@ func (f *shared) walk(d *dump, emit func(*stacks.Thread) error) error {
 	return err
 }
 
-// A progress tells on a terminal how far long work has come. Short work, nearly
-// all there is, passes in silence.
+// A progress shows on a terminal how many threads are done. It begins after a
+// second, so that nearly all runs show nothing.
 type progress struct {
 	n, of int
-	next  time.Time // of the next line; zero: never
-	wrote bool
+	next  time.Time // when the line is to be written again; zero: never
+	wrote bool      // a line is on the terminal, which done erases
 }
 
 func newProgress(of int) *progress {

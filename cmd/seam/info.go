@@ -17,7 +17,7 @@ images that were mapped with their identity (build id, or timestamp and size) an
 where their bytes come from, and the runtimes in it.
 
 Bytes of an image come from the dump, from a file of the same identity, or from
-nowhere (none): then its frames can be left only by guessing.`,
+nowhere (none): then walks can leave its frames only by guessing.`,
 		Example: `  seam info core.1234
   seam info core.1234 --format json | jq -r '.images[] | select(.bytes == "none") | .name'`,
 		Args: cobra.ExactArgs(1),
@@ -26,7 +26,7 @@ nowhere (none): then its frames can be left only by guessing.`,
 			if err != nil {
 				return err
 			}
-			d, err := f.open(args[0], false)
+			d, err := f.open(args[0])
 			if err != nil {
 				return err
 			}

@@ -47,6 +47,76 @@ func seam(t testing.TB, dir string, stdin []byte, env []string, args ...string) 
 	return status, out.String(), errs.String()
 }
 
+// nothing matches no output at all.
+const nothing = "^$"
+
+// commandTests are calls of the program over the dumps that TestCommands makes, and
+// what must come of them. Standard input is the dump core.
+var commandTests = []struct {
+	args           string
+	status         int
+	stdout, stderr string // regular expressions; "" is not looked at
+	not            string // must not match stdout
+}{
+	// Misuse exits with 2 and says where help is.
+	{"stacks", 2, nothing, `accepts 1 arg(.|\n)*seam stacks --help`, ""},
+	{"stacks --bogus core", 2, nothing, "bogus", ""},
+	{"nonsense", 2, nothing, "nonsense", ""},
+	{"stacks --format xml core", 2, nothing, "text, json", ""},
+	{"info --format perfmap core", 2, nothing, "text, json", ""},
+	{"stacks --thread x core", 2, nothing, "not a thread id", ""},
+	{"stacks --color blue core", 2, nothing, "auto, always or never", ""},
+	{"stacks --limit -1 core", 2, nothing, "not a number of lines", ""},
+	{"stacks --width -1 core", 2, nothing, "not a number of characters", ""},
+	{"stacks --fold --format json core", 2, nothing, "--fold is for --format text", ""},
+	{"stacks --fold --as-profiler core", 2, nothing, "fold", ""},
+	{"snapshot --abort-after -1 core", 2, nothing, "not a number of callbacks", ""},
+	{"snapshot --requests - --thread 100 core", 2, nothing, "requests thread", ""},
+	{"methods --limit 1 --format perfmap core", 2, nothing, "no place", ""},
+	{"stacks --symbols --no-symbols core", 2, nothing, "symbols", ""},
+	// A flag that would change nothing is refused.
+	{"info --limit 1 core", 2, nothing, "unknown flag: --limit", ""},
+	{"info --no-symbols core", 2, nothing, "unknown flag", ""},
+	{"methods --thread 100 core", 2, nothing, "unknown flag", ""},
+	{"trim --limit 1 core out", 2, nothing, "unknown flag", ""},
+	{"trim --color always core out", 2, nothing, "unknown flag", ""},
+	// What is asked for in vain exits with 1 and says what to do.
+	{"stacks missing", 1, nothing, "^seam: missing: there is no such file\n$", ""},
+	{"stacks text", 1, nothing, "text: not a dump of a known format. Seam reads", ""},
+	{"stacks empty", 1, nothing, "^seam: ", ""},
+	{"stacks --images nowhere core", 1, nothing, "no such folder", ""},
+	{"stacks --thread 7 core", 1, nothing, "no such thread; seam info lists its 2", ""},
+	// Help is a result.
+	{"", 0, "stacks", nothing, ""},
+	{"stacks --help", 0, "from the leaf to the root(.|\n)*--images DIR", nothing, ""},
+	{"help info", 0, "where their bytes come from", nothing, ""},
+
+	{"stacks core", 0, `ELF core(.|\n)*\nThread 100\n(.|\n)*\nThread 101\n(.|\n)*\n2 stacks`, nothing, "\x1b"},
+	{"stacks --thread 101 core", 0, "Thread 101", nothing, "Thread 100"},
+	{"stacks --thread 0x65 core", 0, "Thread 101", nothing, "Thread 100"},
+	{"stacks --color always core", 0, "\x1b", nothing, ""},
+	{"stacks --format json core.zst", 0, `"tid": 100(.|\n)*"tid": 101`, nothing, ""},
+	{"stacks --format json --images none core", 0, `"tid": 100`, nothing, ""},
+	{"stacks -", 0, "Thread 100", nothing, ""},
+	// Nothing found does not look like success.
+	{"stacks nothreads", 0, "no stacks: the dump tells of no thread(.|\n)*warning: ", nothing, "complete"},
+	{"stacks --format json nothreads", 0, `"code": "no_threads"`, nothing, ""},
+	{"stacks --strict nothreads", 3, "no stacks", nothing, ""},
+	{"info --strict nothreads", 3, "0 threads", nothing, ""},
+	{"trim nothreads out", 1, nothing, "tells of no thread", ""},
+	{"info core", 0, "2 threads", nothing, ""},
+	{"info --format json core", 0, `"schema": 1`, nothing, ""},
+	{"methods core", 0, "(?m)^warning: no methods: there is no runtime in this process", nothing, ""},
+	{"methods --strict core", 3, "no methods", nothing, ""},
+	{"methods --format json core", 0, `"methods": \[\](.|\n)*"code": "no_methods"`, nothing, ""},
+	{"methods --format perfmap core", 0, nothing, "(?m)^seam: warning: no methods", ""},
+	{"seed core", 1, nothing, "no runtime", ""},
+	{"snapshot core", 1, nothing, "no runtime", ""},
+	// Code that is nowhere is an incomplete stack, an error only when asked.
+	{"stacks --strict core", 3, "Thread 100", nothing, ""},
+}
+
+// TestCommands: exit statuses, and what goes to standard output and error.
 func TestCommands(t *testing.T) {
 	dir, core := t.TempDir(), makeCore([]uint32{100, 101})
 	for name, b := range map[string][]byte{"core": core, "core.zst": pack(core), "nothreads": makeCore(nil), "empty": nil, "text": []byte("not a dump\n")} {
@@ -54,71 +124,7 @@ func TestCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const nothing = "^$"
-	tests := []struct {
-		args           string
-		status         int
-		stdout, stderr string // regular expressions; "" is not looked at
-		not            string // must not match stdout
-	}{
-		// Misuse exits with 2 and says where help is.
-		{"stacks", 2, nothing, `accepts 1 arg(.|\n)*seam stacks --help`, ""},
-		{"stacks --bogus core", 2, nothing, "bogus", ""},
-		{"nonsense", 2, nothing, "nonsense", ""},
-		{"stacks --format xml core", 2, nothing, "text, json", ""},
-		{"info --format perfmap core", 2, nothing, "text, json", ""},
-		{"stacks --thread x core", 2, nothing, "not a thread id", ""},
-		{"stacks --color blue core", 2, nothing, "auto, always or never", ""},
-		{"stacks --limit -1 core", 2, nothing, "not a number of lines", ""},
-		{"stacks --width -1 core", 2, nothing, "not a number of characters", ""},
-		{"stacks --fold --format json core", 2, nothing, "--fold is for --format text", ""},
-		{"stacks --fold --as-profiler core", 2, nothing, "fold", ""},
-		{"snapshot --abort-after -1 core", 2, nothing, "not a number of callbacks", ""},
-		{"snapshot --requests - --thread 100 core", 2, nothing, "requests thread", ""},
-		{"methods --limit 1 --format perfmap core", 2, nothing, "no place", ""},
-		{"stacks --symbols --no-symbols core", 2, nothing, "symbols", ""},
-		// A flag that would change nothing is refused.
-		{"info --limit 1 core", 2, nothing, "unknown flag: --limit", ""},
-		{"info --no-symbols core", 2, nothing, "unknown flag", ""},
-		{"methods --thread 100 core", 2, nothing, "unknown flag", ""},
-		{"trim --limit 1 core out", 2, nothing, "unknown flag", ""},
-		{"trim --color always core out", 2, nothing, "unknown flag", ""},
-		// What is asked for in vain exits with 1 and says what to do.
-		{"stacks missing", 1, nothing, "^seam: missing: there is no such file\n$", ""},
-		{"stacks text", 1, nothing, "text: not a dump of a known format. Seam reads", ""},
-		{"stacks empty", 1, nothing, "^seam: ", ""},
-		{"stacks --images nowhere core", 1, nothing, "no such folder", ""},
-		{"stacks --thread 7 core", 1, nothing, "no such thread; seam info lists its 2", ""},
-		// Help is a result.
-		{"", 0, "stacks", nothing, ""},
-		{"stacks --help", 0, "from the leaf to the root(.|\n)*--images DIR", nothing, ""},
-		{"help info", 0, "where their bytes come from", nothing, ""},
-
-		{"stacks core", 0, `ELF core(.|\n)*\nThread 100\n(.|\n)*\nThread 101\n(.|\n)*\n2 stacks`, nothing, "\x1b"},
-		{"stacks --thread 101 core", 0, "Thread 101", nothing, "Thread 100"},
-		{"stacks --thread 0x65 core", 0, "Thread 101", nothing, "Thread 100"},
-		{"stacks --color always core", 0, "\x1b", nothing, ""},
-		{"stacks --format json core.zst", 0, `"tid": 100(.|\n)*"tid": 101`, nothing, ""},
-		{"stacks --format json --images none core", 0, `"tid": 100`, nothing, ""},
-		{"stacks -", 0, "Thread 100", nothing, ""},
-		// Nothing found does not look like success.
-		{"stacks nothreads", 0, "no stacks: the dump tells of no thread(.|\n)*warning: ", nothing, "complete"},
-		{"stacks --format json nothreads", 0, `"code": "no_threads"`, nothing, ""},
-		{"stacks --strict nothreads", 3, "no stacks", nothing, ""},
-		{"info --strict nothreads", 3, "0 threads", nothing, ""},
-		{"trim nothreads out", 1, nothing, "tells of no thread", ""},
-		{"info core", 0, "2 threads", nothing, ""},
-		{"info --format json core", 0, `"schema": 1`, nothing, ""},
-		{"methods core", 0, "(?m)^warning: no methods: there is no runtime in this process", nothing, ""},
-		{"methods --strict core", 3, "no methods", nothing, ""},
-		{"methods --format json core", 0, `"methods": \[\](.|\n)*"code": "no_methods"`, nothing, ""},
-		{"methods --format perfmap core", 0, nothing, "(?m)^seam: warning: no methods", ""},
-		{"seed core", 1, nothing, "no runtime", ""},
-		{"snapshot core", 1, nothing, "no runtime", ""},
-		// Code that is nowhere is an incomplete stack, an error only when asked.
-		{"stacks --strict core", 3, "Thread 100", nothing, ""},
-	}
-	for _, tt := range tests {
+	for _, tt := range commandTests {
 		t.Run(tt.args, func(t *testing.T) {
 			status, stdout, stderr := seam(t, dir, core, nil, strings.Fields(tt.args)...)
 			if status != tt.status {

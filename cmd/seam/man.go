@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newMan returns the command that writes the manual. Help does not list it: who
-// packages Seam needs it once, nobody else does.
+// newMan returns the command that writes the manual. Help does not list it: it is
+// for those who package Seam.
 //
-// Package cobra/doc writes manuals too. It takes help texts for Markdown, which
-// runs the lists in them together and drops <hex CONTEXT> as a tag, and it needs
-// three more modules, which the program does not need otherwise.
+// Package cobra/doc writes manuals too. But it takes help texts for Markdown: the
+// lines of a list run together, and <hex CONTEXT> would be a tag. And it needs
+// three more modules (go-md2man, blackfriday, yaml) and half a megabyte of program.
 func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",

@@ -16,7 +16,7 @@ func newMethods() *cobra.Command {
 		Use:   "methods DUMP",
 		Short: "The methods that a JIT compiler made, by address",
 		Long: `Methods lists the code that the runtimes in a dump compiled: its range, the kind
-of code, who told of it, and the method's name.
+of code, where Seam knows it from, and the method's name.
 
 As a perf map the list can be used by other tools: lines of address, size and
 name, as perf expects them in /tmp/perf-PID.map.`,
@@ -31,7 +31,7 @@ name, as perf expects them in /tmp/perf-PID.map.`,
 			if f.limit > 0 && f.format == perfmap {
 				return misuse("--limit: a perf map has no place to say that methods are left out")
 			}
-			d, err := f.open(args[0], false)
+			d, err := f.open(args[0])
 			if err != nil {
 				return err
 			}
@@ -59,13 +59,15 @@ name, as perf expects them in /tmp/perf-PID.map.`,
 	return cmd
 }
 
-// perfmap is the form without a place for warnings, which go to standard error.
+// perfmap is a form of lines of address, size and name. It has no place for
+// warnings, so they go to standard error.
 const perfmap = "perfmap"
 
-// methods returns the table of methods, and whether it is whole: there are
-// methods, all have a name, and nothing is known to be missing. A file of another
-// build that was passed over takes nothing away but names. An empty table comes
-// with a warning that says why.
+// methods returns the table of methods, and whether it is whole: the table has a
+// method, all have a name, and no warning says that something is missing. The
+// warning that a file of another build was not used does not count, because that
+// file would have given nothing but names. An empty table comes with a warning
+// that says why it is empty.
 func (d *dump) methods() (t *report.MethodTable, whole bool) {
 	t = &report.MethodTable{Head: d.head(), List: d.stacks.Methods(), Tail: d.stacks.Summary()}
 	if len(t.List) == 0 {

@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// asProfiler writes what a profiler that is written to the documentation would
-// have seen of the selected threads: the callbacks of DoStackSnapshot, and the
-// native runs that it walks itself from the contexts it is given.
-func (f *shared) asProfiler(cmd *cobra.Command, d *dump, style report.Style) error {
-	r, err := newReplayer(d, false)
+// writeViews writes what a profiler would have seen of the selected threads if it
+// does what the documentation says: the callbacks of DoStackSnapshot, and for the
+// callback of a native run the frames that the profiler finds by walking the run
+// itself, from the context that the callback gives it.
+func (f *shared) writeViews(cmd *cobra.Command, d *dump, style report.Style) error {
+	r, err := newReplayer(d)
 	if err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func (f *shared) asProfiler(cmd *cobra.Command, d *dump, style report.Style) err
 	for _, t := range d.selected {
 		m, rt := d.session.Thread(t.ID)
 		if m == nil && len(f.threads) == 0 {
-			continue // the runtime does not know it, and nor does the profiler
+			continue // a profiler only learns of threads that the runtime knows
 		}
 		n, err := r.of(rt)
 		if err != nil {
@@ -48,18 +49,19 @@ func (f *shared) asProfiler(cmd *cobra.Command, d *dump, style report.Style) err
 	return nil
 }
 
-// view names what a profiler sees of t, as much as the limit allows: a run is as
-// many frames as are in it.
+// view names what a profiler sees of t. What is over the limit is left out; a run
+// counts as many frames as are in it.
 func (d *dump) view(t *loader.Thread, view []profiler.ViewFrame) report.View {
 	out := report.View{Thread: d.stacks.Thread(t)}
 	left := d.limit
 	if left == 0 {
 		left = math.MaxInt
 	}
-	// All callbacks are named, those that are left out too, as the frames of a
-	// stack are; of the runs only what is shown.
+	// All callbacks are named, also those that are left out, because what is
+	// missing for their names is reported. Of runs only the frames that are shown
+	// are named.
 	var frames []managed.Frame
-	var runs []int // for each callback how many frames of its run are shown; -1: it is left out
+	var runs []int // for each callback, how many frames of its run are shown; -1: the callback is left out
 	for i := range view {
 		v := &view[i]
 		frames = append(frames, v.Frame)

@@ -74,12 +74,12 @@ func (f *seedFlags) run(cmd *cobra.Command, path string) error {
 			return misuse("--mode: %v", err)
 		}
 	}
-	d, err := f.open(path, false)
+	d, err := f.open(path)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	r, err := newReplayer(d, false)
+	r, err := newReplayer(d)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,8 @@ func (f *seedFlags) seed(r *replayer, t *loader.Thread, given []byte) (report.Se
 	return s, nil
 }
 
-// hazards looks for broken guidelines, and words the frames that show them.
+// hazards returns the guidelines that the process breaks, each with the lines of
+// text that show the frames.
 func (r *replayer) hazards() (out []report.Hazard, err error) {
 	found, err := profiler.Hazards(r.d.session, r.d.frameNames)
 	if err != nil {
@@ -185,7 +186,7 @@ func (d *dump) seed(t *loader.Thread, s *profiler.SeedSearch) report.Seed {
 	return out
 }
 
-// seedContext is what is shown of a seed, whose frame is f.
+// seedContext returns what is shown of the seed s, of which f is the frame.
 func (d *dump) seedContext(s *profiler.Seed, f *stacks.Frame) *report.SeedContext {
 	c := &report.SeedContext{PC: s.PC, SP: s.SP, Context: s.Context, Function: f.Function, Suffix: string(f.AppendSuffix(nil))}
 	if fp, ok := s.Regs.Get(d.Arch.FP); ok {
@@ -199,8 +200,8 @@ func (d *dump) seedContext(s *profiler.Seed, f *stacks.Frame) *report.SeedContex
 	return c
 }
 
-// frameNames names the frames of a thread's stack, functions as their symbol
-// is called, methods by their metadata name; "" where there is no name.
+// frameNames returns the names of frames of t: of a native function its symbol's,
+// of a method the name in the metadata, "" where there is no name.
 func (d *dump) frameNames(t *loader.Thread, frames []managed.Frame) []string {
 	named := d.stacks.Describe(t, frames, unwind.Stop{Reason: unwind.EndOfStack})
 	out := make([]string, len(frames))

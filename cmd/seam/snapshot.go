@@ -101,15 +101,16 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 			return misuse("--mode: %v", err)
 		}
 	}
-	d, err := f.open(path, false)
+	d, err := f.open(path)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	r, err := newReplayer(d, f.format == "text")
+	r, err := newReplayer(d)
 	if err != nil {
 		return err
 	}
+	r.names = f.format == "text" // the other form has none
 	if err := out.Begin(d.head()); err != nil {
 		return err
 	}
@@ -240,18 +241,18 @@ func readContext(s string) ([]byte, error) {
 // A replayer replays calls over a dump.
 type replayer struct {
 	d      *dump
-	names  bool
+	names  bool         // name the callbacks
 	first  *clr.Runtime // of the process
 	by     map[*clr.Runtime]*profiler.Snapshotter
 	failed error // of the first call that could not be made
 }
 
-func newReplayer(d *dump, names bool) (*replayer, error) {
+func newReplayer(d *dump) (*replayer, error) {
 	first, err := profiler.RuntimeOf(d.session)
 	if err != nil {
 		return nil, err
 	}
-	return &replayer{d: d, names: names, first: first, by: map[*clr.Runtime]*profiler.Snapshotter{}}, nil
+	return &replayer{d: d, first: first, by: map[*clr.Runtime]*profiler.Snapshotter{}}, nil
 }
 
 // of returns the snapshotter of a runtime; a thread without one is asked of

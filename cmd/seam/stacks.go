@@ -7,9 +7,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// stacksFlags are the flags of stacks.
+type stacksFlags struct {
+	shared
+	fold       bool // --fold
+	asProfiler bool // --as-profiler
+}
+
 func newStacks() *cobra.Command {
-	var f shared
-	fold, profiler := false, false
+	var f stacksFlags
 	cmd := &cobra.Command{
 		Use:   "stacks DUMP",
 		Short: "Every thread's whole stack, native and managed",
@@ -34,36 +40,7 @@ With -v each frame has its stack pointer, and how it was found:
   seam stacks core.1234 --format json | jq '.threads[] | select(.crashed)'
   seam stacks core.1234 --images ./app --strict > /dev/null`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			style, err := f.style(cmd.OutOrStdout())
-			if err != nil {
-				return err
-			}
-			if style.Fold = fold; fold && f.format != "text" {
-				return misuse("--fold is for --format text")
-			}
-			w := buffered(cmd)
-			out, err := report.New(w, f.format, style)
-			if err != nil {
-				return err
-			}
-			d, err := f.open(args[0], false)
-			if err != nil {
-				return err
-			}
-			defer d.Close()
-			if profiler {
-				return f.asProfiler(cmd, d, style)
-			}
-			strict := f.write(d, out)
-			if strict != nil && !errors.Is(strict, errStrict) {
-				return strict
-			}
-			if err := w.Flush(); err != nil {
-				return err // stacks that nobody got are not written, whatever they lack
-			}
-			return strict
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.dumpFlags(cmd, "a stack is incomplete or has a gap, or there is none")
 	f.threadFlag(cmd)
@@ -71,13 +48,45 @@ With -v each frame has its stack pointer, and how it was found:
 	f.formatFlag(cmd, "stack pointers, and how each frame was found", report.Formats()...)
 	f.symbolFlags(cmd)
 	f.widthFlag(cmd)
-	cmd.Flags().BoolVar(&profiler, "as-profiler", false, "show what a profiler would have seen: DoStackSnapshot's callbacks, native runs walked from their contexts")
-	cmd.Flags().BoolVar(&fold, "fold", false, "show runs of the same frames once (text)")
+	cmd.Flags().BoolVar(&f.asProfiler, "as-profiler", false, "show what a profiler would have seen: DoStackSnapshot's callbacks, native runs walked from their contexts")
+	cmd.Flags().BoolVar(&f.fold, "fold", false, "show runs of the same frames once (text)")
 	cmd.MarkFlagsMutuallyExclusive("as-profiler", "fold")
 	return cmd
 }
 
-// write writes the stacks of the selected threads to out.
+func (f *stacksFlags) run(cmd *cobra.Command, path string) error {
+	style, err := f.style(cmd.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	if style.Fold = f.fold; f.fold && f.format != "text" {
+		return misuse("--fold is for --format text")
+	}
+	w := buffered(cmd)
+	out, err := report.New(w, f.format, style)
+	if err != nil {
+		return err
+	}
+	d, err := f.open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if f.asProfiler {
+		return f.writeViews(cmd, d, style)
+	}
+	strict := f.write(d, out)
+	if strict != nil && !errors.Is(strict, errStrict) {
+		return strict
+	}
+	if err := w.Flush(); err != nil {
+		return err // and not errStrict, which says that all results have been written
+	}
+	return strict
+}
+
+// write writes the stacks of the selected threads to out. With --strict it returns
+// errStrict if one is incomplete, once all are written.
 func (f *shared) write(d *dump, out report.Output) error {
 	if err := out.Begin(d.head()); err != nil {
 		return err

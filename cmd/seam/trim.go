@@ -34,46 +34,7 @@ worked on may be in them. Look at it before you publish it.`,
 		Example: `  seam trim core.1234 small.core.zst --images ./app
   seam stacks small.core.zst --images none`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := f.open(args[0], true)
-			if err != nil {
-				return err
-			}
-			defer d.Close()
-			if len(d.Threads) == 0 {
-				return fmt.Errorf("%s: it tells of no thread: there is no stack to keep", args[0])
-			}
-			// The stacks are written to nowhere, so that all is read that
-			// writing them reads.
-			out, err := report.New(io.Discard, "json", report.Style{})
-			if err != nil {
-				return err
-			}
-			strict := f.write(d, out)
-			if strict != nil && !errors.Is(strict, errStrict) {
-				return strict
-			}
-			var stats loader.TrimStats
-			size, err := writeOut(args[0], args[1], cmd.OutOrStdout(), func(w io.Writer) (err error) {
-				stats, err = d.WriteTrimmed(w, d.stacks.Kept())
-				return err
-			})
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[1], err)
-			}
-			said := cmd.OutOrStdout()
-			if args[1] == "-" {
-				said = cmd.ErrOrStderr()
-			}
-			line := fmt.Sprintf("%d pages read, %d of them at hand; %d bytes of core", stats.Touched, stats.Touched-stats.Absent, stats.Bytes)
-			if size != stats.Bytes {
-				line += fmt.Sprintf(", %d packed", size)
-			}
-			if _, err := fmt.Fprintln(said, line); err != nil {
-				return err
-			}
-			return strict
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.trim(cmd, args[0], args[1]) },
 	}
 	f.dumpFlags(cmd, "a stack is incomplete or has a gap")
 	f.threadFlag(cmd)
@@ -81,9 +42,51 @@ worked on may be in them. Look at it before you publish it.`,
 	return cmd
 }
 
-// writeOut makes the file out of what write writes, packed if its name says so,
-// and returns its size. A file that is there is replaced when all is written,
-// and never the dump itself, of which in is the path.
+// trim writes the dump at path in, cut to what its stacks need, to path out.
+func (f *shared) trim(cmd *cobra.Command, in, out string) error {
+	d, err := f.openTracked(in)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if len(d.Threads) == 0 {
+		return fmt.Errorf("%s: it tells of no thread: there is no stack to keep", in)
+	}
+	// What seam stacks reads of the trimmed dump must be in it. So the stacks are
+	// written here too, to nowhere.
+	nowhere, err := report.New(io.Discard, "json", report.Style{})
+	if err != nil {
+		return err
+	}
+	strict := f.write(d, nowhere)
+	if strict != nil && !errors.Is(strict, errStrict) {
+		return strict
+	}
+	var stats loader.TrimStats
+	size, err := writeOut(in, out, cmd.OutOrStdout(), func(w io.Writer) (err error) {
+		stats, err = d.WriteTrimmed(w, d.stacks.Kept())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", out, err)
+	}
+	line := fmt.Sprintf("%d pages read, %d of them at hand; %d bytes of core", stats.Touched, stats.Touched-stats.Absent, stats.Bytes)
+	if size != stats.Bytes {
+		line += fmt.Sprintf(", %d packed", size)
+	}
+	said := cmd.OutOrStdout()
+	if out == "-" {
+		said = cmd.ErrOrStderr() // standard output has the core
+	}
+	if _, err := fmt.Fprintln(said, line); err != nil {
+		return err
+	}
+	return strict
+}
+
+// writeOut makes the file at path out of what write writes, packed with zstd if
+// the name ends in .zst, and returns its size. A file that was there is replaced
+// once all is written; the dump itself, at path in, never is.
 func writeOut(in, out string, stdout io.Writer, write func(io.Writer) error) (size int64, err error) {
 	if out == "-" {
 		n := &counter{w: stdout}
@@ -117,7 +120,8 @@ func writeOut(in, out string, stdout io.Writer, write func(io.Writer) error) (si
 	} else if err := write(n); err != nil {
 		return 0, err
 	}
-	// A temporary file is for its owner alone; a result is made like others.
+	// os.CreateTemp makes a file that only its owner can read. A result is as
+	// readable as other files.
 	if err := tmp.Chmod(0o644); err != nil {
 		return 0, err
 	}
@@ -127,7 +131,7 @@ func writeOut(in, out string, stdout io.Writer, write func(io.Writer) error) (si
 	return n.n, os.Rename(tmp.Name(), out)
 }
 
-// A counter counts the bytes that pass.
+// A counter counts the bytes that are written through it.
 type counter struct {
 	w io.Writer
 	n int64
