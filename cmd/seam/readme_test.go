@@ -105,6 +105,51 @@ func TestReadmeStack(t *testing.T) {
 	}
 }
 
+// TestReadmeProgram: the program in README.md is built as a module outside of this
+// one, and shows all threads of a dump with native and managed names.
+func TestReadmeProgram(t *testing.T) {
+	t.Parallel()
+	text, _ := readme(t)
+	_, program, found := strings.Cut(text, "\n```go\n")
+	program, _, _ = strings.Cut(program, "\n```\n")
+	if !found {
+		t.Fatal("README.md has no program")
+	}
+	top, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As go mod tidy would write it, which may need the network.
+	mod, err := os.ReadFile(filepath.Join(top, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, requires, _ := strings.Cut(string(mod), "\n")
+	sums, err := os.ReadFile(filepath.Join(top, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{"main.go": program + "\n", "go.sum": string(sums),
+		"go.mod": "module example.org/stacks\n" + requires + "\nrequire github.com/seamwalk/seam v0.0.0\nreplace github.com/seamwalk/seam => " + top + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := runIn(t, dir, "go", "run", "-mod=mod", ".", filepath.Join(top, "testdata", "dumps", "net10-hello", "core.zst"))
+	if n := strings.Count(out, "\nthread ") + 1; n != 18 || !strings.HasPrefix(out, "thread 3676, managed 1") {
+		t.Errorf("%d threads", n)
+	}
+	for _, line := range []string{"libc.so.6 +clone3\\+0x2c", "scenarios.dll +Program.Park\\(\\)\\+0x55", "end: the unwind information marks this frame as outermost"} {
+		if !regexp.MustCompile(line).MatchString(out) {
+			t.Errorf("no line matches %s", line)
+		}
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+}
+
 // TestCleanClone: in a clone of what is in this folder, the command that
 // README.md has for installing makes a program that needs no other file and
 // knows its commit.
