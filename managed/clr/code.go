@@ -61,8 +61,8 @@ type codeLayout struct {
 	SecHeap          int `c:"RangeSection.HeapList"`
 	SecR2R           int `c:"RangeSection.R2RModule"`
 	SecNextForDelete int `c:"RangeSection.NextForDelete"`
-	// Behind HeapList, and not in the descriptor of .NET 10.
-	SecList int `c:"RangeSection.RangeList,48"`
+	SecList          int `c:"RangeSection.RangeList,optional"`
+	ListKind         int `c:"CodeRangeMapRangeList._rangeListType,optional"` // 4 bytes
 
 	HeapStart int `c:"CodeHeapListNode.StartAddress"`
 	HeapEnd   int `c:"CodeHeapListNode.EndAddress"`
@@ -150,7 +150,7 @@ func (r *Runtime) lookupJIT(s rangeSection, ip arch.Addr) (c Code, missing arch.
 		return c, start - 8
 	}
 	if header <= r.stubLast {
-		c.Kind, c.Stub = Stub, stubBlock(header)
+		c.Kind, c.Stub = Stub, r.stubBlock(header)
 		return c, 0
 	}
 	c.Kind, c.Header = JIT, arch.Addr(header)

@@ -175,55 +175,32 @@ func lenient(text []byte) []byte {
 	return out
 }
 
-// nowhere stands for the offset of a field that the descriptor lacks: no
-// address that it is added to is one of a process, so that what lies there is
-// missing.
+// nowhere stands for the offset of a field whose place is not known: no address
+// that it is added to is one of a process, so that what lies there is missing.
 const nowhere = math.MinInt
 
 // fill sets the int fields of the struct that v points to from their tags:
-// `c:"Type.Field"` is the field's offset, `c:"Type.!"` the size of the type.
-// Where the descriptor lacks it, a number behind a comma is taken instead; a
-// field without one is then nowhere, and its name is in lacks.
+// `c:"Type.Field"` is the field's offset, `c:"Type.!"` the size of the type. A
+// field that is not known is nowhere, and its name is in lacks; one whose tag ends
+// in ",optional" is then -1, and lacks does not have it.
 func (c *contract) fill(v any) (lacks []string) {
-	c.fields(v, func(name string, to reflect.Value, off int, ok bool) {
-		if !ok {
-			off, lacks = nowhere, append(lacks, name)
-		}
-		to.SetInt(int64(off))
-	})
-	return lacks
-}
-
-// update is fill for a struct that has values: what the descriptor lacks keeps
-// its own, and its name is in lacks.
-func (c *contract) update(v any) (lacks []string) {
-	c.fields(v, func(name string, to reflect.Value, off int, ok bool) {
-		if ok {
-			to.SetInt(int64(off))
-		} else {
-			lacks = append(lacks, name)
-		}
-	})
-	return lacks
-}
-
-// fields calls each with the fields of the struct that v points to that have a
-// tag, and what the descriptor or the tag has for them.
-func (c *contract) fields(v any, each func(name string, to reflect.Value, off int, ok bool)) {
 	s := reflect.ValueOf(v).Elem()
 	for i := range s.NumField() {
 		tag, ok := s.Type().Field(i).Tag.Lookup("c")
 		if !ok {
 			continue
 		}
-		name, def, hasDefault := strings.Cut(tag, ",")
+		name, optional := strings.CutSuffix(tag, ",optional")
 		off, ok := c.offsets[name]
-		if !ok && hasDefault {
-			n, err := strconv.Atoi(def)
-			off, ok = n, err == nil
+		switch {
+		case !ok && optional:
+			off = -1
+		case !ok:
+			off, lacks = nowhere, append(lacks, name)
 		}
-		each(name, s.Field(i), off, ok)
+		s.Field(i).SetInt(int64(off))
 	}
+	return lacks
 }
 
 // global returns a global that is a number.

@@ -35,7 +35,7 @@ func (p *Replay) Filter(c *Code) (is, known bool) {
 	if c.Kind == ReadyToRun {
 		return p.r2rFilter(c, off)
 	}
-	v, ok := p.r.word(field(c.Header, p.layout.HdrEHInfo))
+	v, ok := p.r.word(field(c.Header, p.r.replayLayout.HdrEHInfo))
 	if !ok || v == 0 {
 		return false, false
 	}

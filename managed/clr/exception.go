@@ -48,11 +48,6 @@ func (r *Runtime) InFlight(t *Thread) *Exception {
 	return e
 }
 
-// exInfoObject is where an ExInfo of .NET 9 and 10 holds the object that is
-// being dispatched, which no descriptor gives. A dispatch sets it before it has
-// a handle for it: seen in a thread that was stopped between the two.
-const exInfoObject = 0xb0
-
 // maxNested bounds the exceptions that nest in one another on one stack.
 const maxNested = 1 << 10
 
@@ -62,8 +57,8 @@ const maxNested = 1 << 10
 func (r *Runtime) thrownOn(a arch.Addr) (obj arch.Addr, ok bool) {
 	for n := 0; a != 0 && n < maxNested; n++ {
 		obj, known := r.thrown(field(a, r.names.ExcThrown))
-		if known && obj == 0 && (r.major() == 9 || r.major() == 10) {
-			obj, known = r.objectAt(field(a, exInfoObject))
+		if known && obj == 0 && r.names.ExcObject >= 0 {
+			obj, known = r.objectAt(field(a, r.names.ExcObject))
 		}
 		if !known || obj != 0 {
 			return obj, known

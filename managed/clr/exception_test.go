@@ -49,11 +49,11 @@ func TestInFlightHoles(t *testing.T) {
 	f := newFakeTypes(t)
 	mt := f.class(f.owner(t, ridMethod), f.class(f.owner(t, ridMain)))
 	f.word(field(info, f.n.ExcThrown), handle)
-	f.word(field(info, exInfoObject), object)
+	f.word(field(info, f.n.ExcObject), object)
 	f.word(field(info, f.n.ExcPrev), older)
 	f.word(handle, object)
 	f.word(field(older, f.n.ExcThrown), olderHandle)
-	f.word(field(older, exInfoObject), olderObject)
+	f.word(field(older, f.n.ExcObject), olderObject)
 	f.word(field(older, f.n.ExcPrev), 0)
 	f.word(olderHandle, olderObject)
 	for _, o := range []arch.Addr{object, olderObject} {

@@ -19,55 +19,38 @@ type ExInfo struct {
 // Scanned reports whether any frame has been passed.
 func (e *ExInfo) Scanned() bool { return e.Low != ^arch.Addr(0) || e.High != 0 }
 
-// An exInfoRow is where a version has the fields. The descriptors of .NET 9 and
-// 10 give only the first and the thrown object; that of later ones gives more.
-// What a descriptor gives is believed.
-type exInfoRow struct {
-	major int // of the runtime's version
-
+// exInfoLayout is where an exception in progress has its fields. The members that
+// no descriptor gives are those of ExInfo and of its EHClauseInfo. ExInfoAt checks
+// what it reads there before it is used.
+type exInfoLayout struct {
 	Prev      int `c:"ExceptionInfo.PreviousNestedInfo"`
 	Flags     int `c:"ExceptionInfo.ExceptionFlags"`
 	Low       int `c:"ExceptionInfo.StackLowBound"`
 	High      int `c:"ExceptionInfo.StackHighBound"`
 	Funclet   int `c:"ExceptionInfo.CSFEHClause"`
 	Enclosing int `c:"ExceptionInfo.CSFEnclosingClause"`
-	Entered   int // -1 if not known
-	Clause    int // kind of the clause that is run, at most maxClause; -1 if not known
-	Thread    int // points back to the Thread; -1 if there is no such field
-	onStack   bool
+	Entered   int `c:"ExceptionInfo.m_fManagedCodeEntered,optional"`
+	Clause    int `c:"ExceptionInfo.m_ClauseType,optional"` // at most maxClause
+	// Thread points back to the Thread. An ExInfo has no such field, and lies on
+	// the stack.
+	Thread int `c:"ExceptionTracker.m_pThread,optional"`
 }
 
-// Found in dumps of 10.0.12 (Linux and Windows, x86-64), 10.0.9 (Linux, ARM64),
-// 9.0.20 and 8.0.31 (Linux, x86-64), by what must be there at a known point of
-// a dispatch; those of 10 are the same on the three. ExInfoAt checks them
-// before use.
-var exInfoRows = []exInfoRow{
-	{major: 10, Prev: 0, Clause: 0x38, Entered: 0x3c, Flags: 0x40, Low: 0x80, High: 0x88, Funclet: 0x218, Enclosing: 0x220, Thread: -1, onStack: true},
-	{major: 9, Prev: 0, Clause: 0x38, Entered: 0x3c, Flags: 0x40, Low: 0x80, High: 0x88, Funclet: 0x420, Enclosing: 0x428, Thread: -1, onStack: true},
-	{major: 8, Prev: 0x08, Thread: 0x10, Low: 0x18, High: 0x20, Flags: 0xc8, Funclet: 0x118, Clause: 0x120, Entered: 0x124, Enclosing: 0x128},
-}
+// onStack reports whether exceptions in progress lie on the stack.
+func (l *exInfoLayout) onStack() bool { return l.Thread < 0 }
 
-// exInfo returns where this runtime has the fields: the row of its version, the
-// newest one if its version is not known, with what its descriptor gives. A
-// version newer than all rows has those fields that its descriptor gives; lacks
-// is what is then not known. Without the fields by which the walk is told where
-// an exception is, and for a version older than all rows, it is nil.
-func (r *Runtime) exInfo() (row *exInfoRow, lacks []string) {
-	major, newest := r.major(), exInfoRows[0]
-	if major > newest.major {
-		newest.Entered, newest.Clause = -1, -1
-		if lacks = r.data.update(&newest); len(lacks) == 0 {
-			row = &newest
-		}
-		return row, append(lacks, "whether a handler has been entered", "the kind of its clause")
+// exInfo returns where this runtime has the fields, nil where its descriptor and
+// the row of its release do not give those by which the walk is told where an
+// exception is. lacks is what is not known of a release newer than all rows.
+func (r *Runtime) exInfo() (l *exInfoLayout, lacks []string) {
+	l = new(exInfoLayout)
+	if lacks = r.data.fill(l); len(lacks) > 0 {
+		l = nil
 	}
-	for _, row := range exInfoRows {
-		if major == row.major || major == 0 {
-			r.data.update(&row)
-			return &row, nil
-		}
+	if !r.lent {
+		return l, nil
 	}
-	return nil, nil
+	return l, append(lacks, "whether a handler has been entered", "the kind of its clause")
 }
 
 const (
@@ -120,7 +103,7 @@ func (p *Replay) ExInfoAt(a arch.Addr, t *Thread) (e ExInfo, missing arch.Addr, 
 			return e, field(a, l.Entered), false
 		}
 	}
-	if !l.onStack {
+	if !l.onStack() {
 		thread, missing := p.pointer(field(a, l.Thread))
 		if missing != 0 || thread != t.Addr {
 			return e, missing, false
@@ -140,7 +123,7 @@ func (p *Replay) plausible(e *ExInfo, clause uint32, entered uint8, t *Thread) b
 		return false
 	}
 	// The newer one lies below the older.
-	if p.ex.onStack && (!onStack(e.Addr) || e.Prev != 0 && (e.Prev <= e.Addr || !onStack(e.Prev))) {
+	if p.ex.onStack() && (!onStack(e.Addr) || e.Prev != 0 && (e.Prev <= e.Addr || !onStack(e.Prev))) {
 		return false
 	}
 	if e.Low != ^arch.Addr(0) && !onStack(e.Low) || e.High != 0 && !onStack(e.High) {

@@ -110,6 +110,21 @@ func fakePointer(i int) arch.Addr { return 0x50000000 + 0x10000*arch.Addr(i) }
 // fakeRuntime is a .NET 10 with the layouts of Linux, without an image.
 func fakeRuntime(t testing.TB, p *loader.Process) *Runtime {
 	t.Helper()
+	r := &Runtime{proc: p, arch: arch.AMD64, Version: "10.0.0", Image: &loader.Image{}}
+	if p != nil {
+		r.mem, r.arch = p.Memory, p.Arch
+	}
+	r.data = fakeContract(t)
+	if err := r.layouts(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// fakeContract is what the descriptor of a .NET 10 for Linux gives, its pointers
+// those of fakePointer.
+func fakeContract(t testing.TB) *contract {
+	t.Helper()
 	text, err := layouts.ReadFile("layouts/net10-linux-amd64.json")
 	if err != nil {
 		t.Fatal(err)
@@ -118,15 +133,9 @@ func fakeRuntime(t testing.TB, p *loader.Process) *Runtime {
 	for i := range ptrs {
 		ptrs[i] = uint64(fakePointer(i))
 	}
-	r := &Runtime{proc: p, arch: arch.AMD64, Version: "10.0.0", Image: &loader.Image{}}
-	if p != nil {
-		r.mem, r.arch = p.Memory, p.Arch
-	}
-	if r.data, err = parseContract(text, ptrs); err != nil {
+	c, err := parseContract(text, ptrs)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.layouts(); err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return c
 }

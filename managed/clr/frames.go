@@ -94,7 +94,7 @@ type Frame struct {
 const EndOfFrames = ^arch.Addr(0)
 
 type frameLayout struct {
-	Identifier int `c:"Frame.Identifier,0"`
+	Identifier int `c:"Frame.Identifier"`
 	Next       int `c:"Frame.Next"`
 
 	InlinedSP int `c:"InlinedCallFrame.CallSiteSP"`
@@ -106,7 +106,7 @@ type frameLayout struct {
 	TransitionRA   int `c:"TransitionBlock.ReturnAddress"`
 	TransitionRegs int `c:"TransitionBlock.CalleeSavedRegisters"`
 
-	SoftwareRA      int `c:"SoftwareExceptionFrame.ReturnAddress,-1"`
+	SoftwareRA      int `c:"SoftwareExceptionFrame.ReturnAddress,optional"`
 	SoftwareContext int `c:"SoftwareExceptionFrame.TargetContext"`
 	FaultContext    int `c:"FaultingExceptionFrame.TargetContext"`
 	ResumableCtx    int `c:"ResumableFrame.TargetContextPtr"`
@@ -114,7 +114,7 @@ type frameLayout struct {
 	HijackRA       int `c:"HijackFrame.ReturnAddress"`
 	HijackArgs     int `c:"HijackFrame.HijackArgsPtr"`
 	HijackArgsSize int `c:"HijackArgs.!"`
-	HijackRegs     int `c:"HijackArgs.CalleeSavedRegisters,-1"`
+	HijackRegs     int `c:"HijackArgs.CalleeSavedRegisters,optional"`
 
 	saved  []arch.Field // registers of CalleeSavedRegisters
 	hijack []arch.Field // registers that HijackArgs has by name (ARM64)

@@ -54,15 +54,12 @@ const (
 	outerCounts                   // counts only, or a zero and then more of them
 )
 
-// jitForms returns the forms of this runtime's JIT, which only its contracts tell.
+// jitForms returns the forms of this runtime's JIT.
 func (r *Runtime) jitForms() (outerForm, boundsForm) {
 	if _, ok := r.data.contracts["DebugInfo"]; ok {
 		return outerCounts, boundsBits3
 	}
-	if v := r.major(); v == 8 || v == 9 {
-		return outerFlags9, boundsNibbles
-	}
-	return outerFlags10, boundsBits2
+	return r.release.debugInfo, r.release.bounds
 }
 
 // maxBounds bounds a method's map in bytes; a method with 100,000 entries has

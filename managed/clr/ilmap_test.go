@@ -163,7 +163,9 @@ func TestILOffset(t *testing.T) {
 		model := fakeRuntime(t, nil)
 		model.Version = version
 		set := func(r *Runtime) {
-			if r.Version = version; strings.HasPrefix(version, "11.") {
+			r.Version = version
+			r.release, r.lent = releaseOf(version)
+			if strings.HasPrefix(version, "11.") {
 				r.data.contracts["DebugInfo"] = "c1"
 			}
 		}

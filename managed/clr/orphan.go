@@ -177,7 +177,7 @@ func (r *Runtime) ownsCode(md arch.Addr) bool {
 // (InstantiatedMethodDesc::NewInstantiatedMethodDesc, src/coreclr/vm/genmeth.cpp).
 func (r *Runtime) inLargeChunk(md arch.Addr) bool {
 	n, list := &r.names, r.orphans.methods
-	if n.ChunkSize < 0 || n.InstCount < 0 {
+	if n.MDSize < 0 || n.ChunkSize < 0 || n.InstCount < 0 {
 		return false // nowhere: not known
 	}
 	before := arch.Addr(n.ChunkSize + n.MDSize)        // to what comes first in its chunk, at least
@@ -212,7 +212,7 @@ func (x *orphanIndex) fill(r *Runtime) {
 		all.Lo, all.Hi = min(all.Lo, s.span.Lo), max(all.Hi, s.span.Hi)
 		if s.flags&rangeCodeHeap != 0 {
 			heaps = append(heaps, s.span)
-		} else if kind, ok := r.u32(s.list + stubListKind); s.flags&rangeList != 0 && ok && stubBlock(uint64(kind)) == StubFixupPrecode {
+		} else if s.flags&rangeList != 0 && r.stubListKind(s) == StubFixupPrecode {
 			told = append(told, s.span)
 		}
 		return true
@@ -303,7 +303,7 @@ func (r *Runtime) nativeCode(md arch.Addr) arch.Addr {
 type precodeLayout struct {
 	PageSize   int `c:"PrecodeMachineDescriptor.StubCodePageSize"`
 	Size       int `c:"PrecodeMachineDescriptor.FixupStubPrecodeSize"`
-	Target     int `c:"FixupPrecodeData.Target,0"`
+	Target     int `c:"FixupPrecodeData.Target"`
 	MethodDesc int `c:"FixupPrecodeData.MethodDesc"`
 
 	page, size arch.Addr

@@ -91,8 +91,15 @@ func TestNeighboursOfUnknownSize(t *testing.T) {
 		answer func(r *Runtime) bool
 	}{
 		{"InstCount", func(l *nameLayout) { l.InstCount = nowhere }, func(r *Runtime) bool { return r.inLargeChunk(0x100) }},
+		{"MDSize", func(l *nameLayout) { l.MDSize = nowhere }, func(r *Runtime) bool { return r.inLargeChunk(0x100) }},
+		{"DynamicSize", func(*nameLayout) {}, func(r *Runtime) bool {
+			r.replayLayout.DynamicSize = nowhere
+			p := Replay{r: r}
+			return p.ordinary(0x1000)
+		}},
 		{"ChunkSize", func(l *nameLayout) { l.ChunkSize = nowhere }, func(r *Runtime) bool {
-			p := Replay{r: r, layout: replayLayout{DynamicSize: 48}}
+			r.replayLayout.DynamicSize = 48
+			p := Replay{r: r}
 			return p.ordinary(0x102c)
 		}},
 	} {

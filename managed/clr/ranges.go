@@ -81,7 +81,9 @@ func (r *Runtime) rangeSection(a arch.Addr) (s rangeSection, ok bool, missing ar
 	s.flags = le32(b[l.SecFlags:])
 	s.heap = arch.Addr(le64(b[l.SecHeap:]))
 	s.r2r = arch.Addr(le64(b[l.SecR2R:]))
-	s.list = arch.Addr(le64(b[l.SecList:]))
+	if l.SecList >= 0 {
+		s.list = arch.Addr(le64(b[l.SecList:]))
+	}
 	return s, true, 0
 }
 

@@ -6,12 +6,12 @@ import "github.com/seamwalk/seam/arch"
 // that it restores. Offsets that no descriptor of .NET 10 has are those of its
 // src/coreclr/vm/frames.h: the fields that follow the ones it does have.
 type replayFrames struct {
-	Datum      int `c:"InlinedCallFrame.Datum,16"`
-	Method     int `c:"FramedMethodFrame.MethodDescPtr,24"`
-	StubTable  int `c:"StubDispatchFrame.RepresentativeMTPtr,32"`
-	EvalPtr    int `c:"FuncEvalFrame.DebuggerEvalPtr,24"`
-	EvalCtx    int `c:"DebuggerEval.TargetContext,0"`
-	EvalInExcp int `c:"DebuggerEval.EvalDuringException,-1"`
+	Datum      int `c:"InlinedCallFrame.Datum"`
+	Method     int `c:"FramedMethodFrame.MethodDescPtr"`
+	StubTable  int `c:"StubDispatchFrame.RepresentativeMTPtr"`
+	EvalPtr    int `c:"FuncEvalFrame.DebuggerEvalPtr"`
+	EvalCtx    int `c:"DebuggerEval.TargetContext"`
+	EvalInExcp int `c:"DebuggerEval.EvalDuringException,optional"`
 }
 
 // inlinedMarkers are the low bits of an InlinedCallFrame's Datum: 1 is a
@@ -39,15 +39,15 @@ func (p *Replay) HasMethod(f Frame) (is bool, missing arch.Addr) {
 	var v arch.Addr
 	switch f.Kind {
 	case InlinedCallFrame:
-		v, missing = p.pointer(field(f.Addr, p.frames.Datum))
+		v, missing = p.pointer(field(f.Addr, p.r.replayFrames.Datum))
 		return v != 0 && v&inlinedMarkers == 0, missing
 	case PrestubMethodFrame, CallCountingHelperFrame, ExternalMethodFrame, CLRToCOMMethodFrame, ComPrestubMethodFrame:
-		v, missing = p.pointer(field(f.Addr, p.frames.Method))
+		v, missing = p.pointer(field(f.Addr, p.r.replayFrames.Method))
 	case StubDispatchFrame:
 		// Where the method is not resolved yet it is found by its slot in a
 		// representative class.
-		if v, missing = p.pointer(field(f.Addr, p.frames.Method)); v == 0 {
-			if table, lost := p.pointer(field(f.Addr, p.frames.StubTable)); table != 0 {
+		if v, missing = p.pointer(field(f.Addr, p.r.replayFrames.Method)); v == 0 {
+			if table, lost := p.pointer(field(f.Addr, p.r.replayFrames.StubTable)); table != 0 {
 				return true, 0
 			} else if missing == 0 {
 				missing = lost
@@ -65,9 +65,7 @@ func (p *Replay) Resumable(f Frame) bool {
 	case ResumableFrame, RedirectedThreadFrame, FuncEvalFrame:
 		return true
 	case HijackFrame:
-		// Not so in the sources of .NET Core 3.1, nor on 8.0 and 9.0, where
-		// such walks went on (44 of 44 and 46 of 46); on 10.0 they fail (41 of 41).
-		return p.major >= 10 || p.major == 0
+		return p.r.release.hijackResumes
 	}
 	return false
 }
@@ -84,20 +82,20 @@ func (p *Replay) ContextOf(f Frame) (ctx, missing arch.Addr) {
 	case ResumableFrame, RedirectedThreadFrame:
 		return p.pointer(field(f.Addr, l.ResumableCtx))
 	case FuncEvalFrame:
-		eval, missing := p.pointer(field(f.Addr, p.frames.EvalPtr))
+		eval, missing := p.pointer(field(f.Addr, p.r.replayFrames.EvalPtr))
 		if eval == 0 {
 			return 0, missing
 		}
 		// An evaluation during an exception did not interrupt the thread.
-		if p.frames.EvalInExcp >= 0 {
-			at := field(eval, p.frames.EvalInExcp)
+		if p.r.replayFrames.EvalInExcp >= 0 {
+			at := field(eval, p.r.replayFrames.EvalInExcp)
 			if b, ok := p.r.u8(at); !ok {
 				return 0, at
 			} else if b != 0 {
 				return 0, 0
 			}
 		}
-		return field(eval, p.frames.EvalCtx), 0
+		return field(eval, p.r.replayFrames.EvalCtx), 0
 	}
 	return 0, 0
 }

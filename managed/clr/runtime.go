@@ -26,10 +26,16 @@ type Runtime struct {
 	mem  *loader.Memory
 	arch *arch.Arch
 	data *contract
+	// release is the row of the table of releases that data was laid over; lent
+	// says that it is of an older release than this runtime.
+	release *release
+	lent    bool
 
 	codeLayout   codeLayout
 	threadLayout threadLayout
 	frameLayout  frameLayout
+	replayLayout replayLayout
+	replayFrames replayFrames
 	frameKinds   map[uint64]FrameKind // by the identifier that a Frame holds
 	ranges       arch.Addr            // the RangeSectionMap
 	nibbles      nibbleVersion
@@ -51,7 +57,7 @@ func Open(p *loader.Process) (rts []*Runtime, warns []loader.Warning) {
 		r, unread, err := open(p, img)
 		if unread != nil {
 			warns = append(warns, loader.Warning{Code: "descriptor_unreadable", Off: -1,
-				Text: fmt.Sprintf("the .NET runtime in %s is read by what is known of its build (%s): %v", img.ID.Name, img.ID.BuildID, unread)})
+				Text: fmt.Sprintf("the .NET runtime in %s is read by what is known of its build (%s): %v", img.ID.Name, buildKey(&img.ID), unread)})
 		}
 		if err != nil {
 			warns = append(warns, loader.Warning{Code: "runtime_unreadable", Off: -1,
@@ -105,50 +111,55 @@ func candidates(p *loader.Process) (imgs []*loader.Image) {
 	return imgs
 }
 
+// newRuntime returns a runtime of which nothing has been read yet.
+func newRuntime(p *loader.Process, img *loader.Image, how, version string) *Runtime {
+	return &Runtime{Image: img, How: how, Version: version, proc: p, mem: p.Memory, arch: p.Arch}
+}
+
 // open reads the runtime in img; nil and no error if there is none. unread says
-// what was wrong with a descriptor that the table of builds stands in for.
+// what was wrong with a descriptor that the tables of layouts stand in for.
 func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) {
-	r = &Runtime{Image: img, How: "descriptor", proc: p, mem: p.Memory, arch: p.Arch}
+	r = newRuntime(p, img, "descriptor", "")
 	if r.data, unread = r.descriptor(); r.data != nil {
+		r.Version = r.version()
 		unread = r.layouts()
 	}
 	partial := r.data != nil && unread == nil
 	if partial && len(r.Lacks) == 0 {
-		r.Version = r.version()
 		return r, nil, nil
 	}
-	known, err := knownBuild(img.ID.BuildID)
-	if partial && known == nil {
-		r.Version = r.version()
+	known, err := knownBuild(&img.ID)
+	switch {
+	case partial && known == nil:
 		return r, nil, err
-	}
-	if partial {
+	case err != nil:
+		return nil, nil, err
+	case partial:
 		unread = fmt.Errorf("its contract does not give %s", strings.Join(r.Lacks, ", "))
-	}
-	if err == nil && known == nil {
+	case known == nil:
 		if r := byDacTable(p, img); r != nil {
 			return r, unread, nil
 		}
+		return nil, nil, refusal(img, unread)
 	}
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case known == nil && unread != nil:
-		return nil, nil, unread
-	case known == nil && slices.Contains(runtimeFiles, img.ID.Name):
-		_, _, exports := img.Lookup(dacTableSymbol)
-		if _, _, has := img.Lookup(descriptorSymbol); exports && !has {
-			return nil, nil, fmt.Errorf("it exports no contract descriptor: .NET 8 and older are not read")
-		}
-		return nil, nil, fmt.Errorf("it has no contract descriptor at hand (build-id %s); --images with a folder that holds this file would supply it", img.ID.BuildID)
-	case known == nil:
-		return nil, nil, nil
-	}
-	r = &Runtime{Image: img, How: "table", Version: known.Version, proc: p, mem: p.Memory, arch: p.Arch}
+	r = newRuntime(p, img, "table", known.Version)
 	if r.data, err = known.contract(img.Bias()); err != nil {
 		return nil, nil, err
 	}
 	return r, unread, r.layouts()
+}
+
+// refusal says why the runtime in img is not read, nil if there is none in it.
+// unread is what was wrong with its descriptor, if it has one.
+func refusal(img *loader.Image, unread error) error {
+	if unread != nil || !slices.Contains(runtimeFiles, img.ID.Name) {
+		return unread
+	}
+	_, _, exports := img.Lookup(dacTableSymbol)
+	if _, _, has := img.Lookup(descriptorSymbol); exports && !has {
+		return fmt.Errorf("it exports no contract descriptor: .NET 8 and older are not read")
+	}
+	return fmt.Errorf("it has no contract descriptor at hand (%s); --images with a folder that holds this file would supply it", buildName(&img.ID))
 }
 
 // layouts resolves what every look-up needs, once.
@@ -156,6 +167,8 @@ func (r *Runtime) layouts() error {
 	if _, ok := r.data.contracts["ExecutionManager"]; !ok {
 		return fmt.Errorf("its contract has no ExecutionManager: .NET 9 and NativeAOT are not read")
 	}
+	r.release, r.lent = releaseOf(r.Version)
+	refused := r.release.lay(r.data, r.lent)
 	lacks := r.data.fill(&r.codeLayout)
 	if i := slices.IndexFunc(lacks, neededField); i >= 0 {
 		return fmt.Errorf("its contract does not give %s", lacks[i])
@@ -172,7 +185,7 @@ func (r *Runtime) layouts() error {
 		return fmt.Errorf("its contract does not say where its code ranges are")
 	}
 	if r.stubLast, ok = r.data.global("StubCodeBlockLast"); !ok {
-		r.stubLast = 0xf
+		return fmt.Errorf("its contract does not say which headers of code are those of stubs")
 	}
 	if r.nibbles, ok = nibbleVersions[strings.TrimPrefix(r.data.contracts["ExecutionManager"], "c")]; !ok {
 		return fmt.Errorf("its ExecutionManager contract is of version %s, which this program does not know", r.data.contracts["ExecutionManager"])
@@ -187,7 +200,15 @@ func (r *Runtime) layouts() error {
 		r.dropFrames(name)
 	}
 	r.names, lost = newNames(r)
-	r.Lacks = append(lacks, lost...)
+	lacks = append(lacks, lost...)
+	lacks = append(lacks, r.data.fill(&r.replayLayout)...)
+	lacks = append(lacks, r.data.fill(&r.replayFrames)...)
+	r.Lacks = nil
+	for _, name := range append(lacks, refused...) {
+		if !slices.Contains(r.Lacks, name) {
+			r.Lacks = append(r.Lacks, name)
+		}
+	}
 	return nil
 }
 
@@ -293,7 +314,7 @@ func (r *Runtime) version() string {
 			return fmt.Sprintf("%s.%s.%d", m[1], m[2], build/100)
 		}
 	}
-	if known, _ := knownBuild(r.Image.ID.BuildID); known != nil {
+	if known, _ := knownBuild(&r.Image.ID); known != nil {
 		return known.Version
 	}
 	return ""

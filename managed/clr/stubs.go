@@ -36,28 +36,31 @@ var stubNames = [numStubs]string{
 
 func (k StubKind) String() string { return stubNames[k] }
 
-// stubBlocks is StubCodeBlockKind (src/coreclr/vm/codeman.h of .NET 10).
-var stubBlocks = [...]StubKind{
-	1: StubJump, 2: StubPrecode, 3: StubDynamicHelper, 4: StubPrecode, 5: StubFixupPrecode,
-	6: StubDispatch, 7: StubResolve, 8: StubLookup, 9: StubVTable, 10: StubCallCounting,
-}
-
-func stubBlock(kind uint64) StubKind {
-	if kind < uint64(len(stubBlocks)) {
-		return stubBlocks[kind]
+// stubBlock returns what the stubs of a block are for, whose kind has that number
+// in this release.
+func (r *Runtime) stubBlock(kind uint64) StubKind {
+	if kind < uint64(len(r.release.stubs)) {
+		return r.release.stubs[kind]
 	}
 	return StubUnknown
 }
 
-// stubListKind is where a CodeRangeMapRangeList keeps the kind of its stubs
-// (LockedRangeList and its lock come first): seen so in .NET 9 and 10 on Linux.
-const stubListKind = 0x120
+// stubListKind returns what the stubs of a section are for that has a
+// CodeRangeMapRangeList. What is read there must be the number of a kind.
+func (r *Runtime) stubListKind(s rangeSection) StubKind {
+	if r.codeLayout.ListKind < 0 {
+		return StubUnknown
+	}
+	v, ok := r.u32(field(s.list, r.codeLayout.ListKind))
+	if !ok {
+		return StubUnknown
+	}
+	return r.stubBlock(uint64(v))
+}
 
 // lookupStub answers for a section of precodes and the like.
 func (r *Runtime) lookupStub(s rangeSection) (c Code, missing arch.Addr) {
 	c.Kind, c.Base = Stub, s.span.Lo
-	if v, ok := r.u32(s.list + stubListKind); ok {
-		c.Stub = stubBlock(uint64(v))
-	}
+	c.Stub = r.stubListKind(s)
 	return c, 0
 }

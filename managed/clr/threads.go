@@ -36,17 +36,13 @@ type threadLayout struct {
 	Frame      int `c:"Thread.Frame"`
 	ExInfo     int `c:"Thread.ExceptionTracker"`
 	Link       int `c:"Thread.LinkNext"`
-}
 
-// What the descriptor of .NET 9 and 10 does not give lies behind the link on
-// every platform: cached stack base and limit, two probe limits, and the pair
-// of words of a return-address hijack.
-const (
-	linkToStackBase    = 8
-	linkToStackLimit   = 16
-	linkToHijackReturn = 40
-	linkToHijackSlot   = 48
-)
+	StackBase    int `c:"Thread.CachedStackBase"`
+	StackLimit   int `c:"Thread.CachedStackLimit"`
+	HijackReturn int `c:"Thread.m_pvHJRetAddr"`
+	HijackSlot   int `c:"Thread.m_ppvHJRetAddrPtr"`
+	NoSuspend    int `c:"Thread.m_dwForbidSuspendThread"`
+}
 
 // threadHijacked is TS_Hijacked of Thread::m_State: the two hijack words mean
 // something while it is set (src/coreclr/vm/threads.h).
@@ -138,23 +134,22 @@ func (r *Runtime) thread(a arch.Addr) (Thread, bool) {
 	t.ID, t.OSID, t.State, t.Cooperative = id, osid, state, pgc != 0
 	t.Frame, t.Exception = arch.Addr(frame), arch.Addr(exinfo)
 
-	link := field(a, l.Link)
-	base, _ := r.word(link + linkToStackBase)
-	limit, _ := r.word(link + linkToStackLimit)
+	base, _ := r.word(field(a, l.StackBase))
+	limit, _ := r.word(field(a, l.StackLimit))
 	// A base that is no page's end is another field: this build has another layout.
 	if base != 0 && base%pageSize == 0 && limit < base {
 		t.StackBase, t.StackLimit = arch.Addr(base), arch.Addr(limit)
 	}
 	if t.State&threadHijacked != 0 {
-		ret, ok1 := r.word(link + linkToHijackReturn)
-		slot, ok2 := r.word(link + linkToHijackSlot)
+		ret, ok1 := r.word(field(a, l.HijackReturn))
+		slot, ok2 := r.word(field(a, l.HijackSlot))
 		if s := arch.Addr(slot); ok1 && ok2 && (t.StackBase == 0 || s >= t.StackLimit && s < t.StackBase) {
 			t.HijackSlot, t.HijackReturn = s, arch.Addr(ret)
 		}
 		if !ok1 {
-			t.HijackLost = link + linkToHijackReturn
+			t.HijackLost = field(a, l.HijackReturn)
 		} else if !ok2 {
-			t.HijackLost = link + linkToHijackSlot
+			t.HijackLost = field(a, l.HijackSlot)
 		}
 	}
 	return t, ok1 && ok2 && ok3 && ok4 && ok5 && ok6

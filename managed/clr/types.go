@@ -17,7 +17,7 @@ type nameLayout struct {
 	MDIndex  int `c:"MethodDesc.ChunkIndex"`
 	MDSlot   int `c:"MethodDesc.Slot"`
 	MDFlags  int `c:"MethodDesc.Flags"`
-	MDSize   int `c:"MethodDesc.!,16"`
+	MDSize   int `c:"MethodDesc.!"`
 
 	ChunkSize  int `c:"MethodDescChunk.!"`
 	ChunkMT    int `c:"MethodDescChunk.MethodTable"`
@@ -41,10 +41,8 @@ type nameLayout struct {
 	MTArgs     int `c:"MethodTable.PerInstInfo"`
 	ClassMT    int `c:"EEClass.MethodTable"`
 	ClassRank  int `c:"ArrayClass.Rank"`
-	// GenericsDictInfo begins with a byte offset since .NET 5; the descriptor
-	// of .NET 9 has the second count only.
-	DictCount int `c:"GenericsDictInfo.NumDicts,4"`
-	DictArgs  int `c:"GenericsDictInfo.NumTypeArgs"`
+	DictCount  int `c:"GenericsDictInfo.NumDicts"`
+	DictArgs   int `c:"GenericsDictInfo.NumTypeArgs"`
 
 	DescFlags int `c:"TypeDesc.TypeAndFlags"`
 	DescArg   int `c:"ParamTypeDesc.TypeArg"`
@@ -56,30 +54,27 @@ type nameLayout struct {
 	ModBase    int `c:"Module.Base"`
 	ModDynamic int `c:"Module.DynamicMetadata"`
 	ModPath    int `c:"Module.Path"`
-	ModFile    int `c:"Module.FileName,-1"` // not in the descriptor of .NET 9
-	// The simple name has its place in the descriptor only after .NET 10; in
-	// 9 and 10 it lies right before the path. newNames fills it in.
-	ModName  int `c:"Module.SimpleName,-1"`
-	DynSize  int `c:"DynamicMetadata.Size"`
-	DynBytes int `c:"DynamicMetadata.Data"`
+	ModFile    int `c:"Module.FileName,optional"` // not in the descriptor of .NET 9
+	ModName    int `c:"Module.SimpleName,optional"`
+	DynSize    int `c:"DynamicMetadata.Size"`
+	DynBytes   int `c:"DynamicMetadata.Data"`
 
 	ModMethods int `c:"Module.MethodDefToDescMap"` // a ModuleLookupMap by row
-	MapNext    int `c:"ModuleLookupMap.Next,0"`
+	MapNext    int `c:"ModuleLookupMap.Next"`
 	MapTable   int `c:"ModuleLookupMap.TableData"`
-	MapCount   int `c:"ModuleLookupMap.Count,16"`
+	MapCount   int `c:"ModuleLookupMap.Count"`
 	// .NET 9 has no list of assemblies in its descriptor.
-	DomainList  int `c:"AppDomain.DomainAssemblyList,-1"`
-	ListCount   int `c:"ArrayListBase.Count,0"`
-	ListFirst   int `c:"ArrayListBase.FirstBlock,8"`
-	BlockNext   int `c:"ArrayListBlock.Next,0"`
-	BlockSize   int `c:"ArrayListBlock.Size,8"`
-	BlockItems  int `c:"ArrayListBlock.ArrayStart,16"`
-	AssemblyMod int `c:"Assembly.Module,16"`
+	DomainList  int `c:"AppDomain.DomainAssemblyList,optional"`
+	ListCount   int `c:"ArrayListBase.Count"`
+	ListFirst   int `c:"ArrayListBase.FirstBlock"`
+	BlockNext   int `c:"ArrayListBlock.Next"`
+	BlockSize   int `c:"ArrayListBlock.Size"`
+	BlockItems  int `c:"ArrayListBlock.ArrayStart"`
+	AssemblyMod int `c:"Assembly.Module"`
 	ModAssembly int `c:"Module.Assembly"`
 
-	// The descriptor of .NET 10 has the header's other fields.
-	HdrDebugInfo int `c:"RealCodeHeader.DebugInfo,0"`
-	R2RMajor     int `c:"ReadyToRunHeader.MajorVersion,4"`
+	HdrDebugInfo int `c:"RealCodeHeader.DebugInfo"`
+	R2RMajor     int `c:"ReadyToRunHeader.MajorVersion"`
 
 	ObjectMT   int `c:"Object.m_pMethTab"`
 	StringSize int `c:"String.m_StringLength"`
@@ -88,6 +83,7 @@ type nameLayout struct {
 	ExcHResult int `c:"Exception._HResult"`
 	ExcThrown  int `c:"ExceptionInfo.ThrownObject"`
 	ExcPrev    int `c:"ExceptionInfo.PreviousNestedInfo"`
+	ExcObject  int `c:"ExceptionInfo.m_exception,optional"`
 }
 
 // names is what a Runtime keeps to name methods and types.
@@ -112,17 +108,16 @@ type nameCache struct {
 func newNames(r *Runtime) (n names, lacks []string) {
 	n = names{kept: new(nameCache)}
 	lacks = r.data.fill(&n.nameLayout)
-	if n.ModName < 0 && n.ModPath != nowhere {
-		n.ModName = n.ModPath - 8
-	}
 	const tokens = "MethodDescTokenRemainderBitCount"
 	var ok bool
 	if n.tokenBits, ok = r.data.global(tokens); !ok || n.tokenBits > tokenRowBits {
 		// Without it a MethodDesc does not tell which method it is.
 		n.MDFlags3, lacks = nowhere, append(lacks, tokens)
 	}
-	if n.align, ok = r.data.global("MethodDescAlignment"); !ok {
-		n.align = 8
+	const alignment = "MethodDescAlignment"
+	if n.align, ok = r.data.global(alignment); !ok {
+		// Nor is known how far before it the head of its chunk lies.
+		n.MDIndex, lacks = nowhere, append(lacks, alignment)
 	}
 	return n, lacks
 }

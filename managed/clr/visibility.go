@@ -82,6 +82,10 @@ func (p *Replay) hostHeap(c *Code) bool {
 // src/coreclr/vm/ilstubcache.cpp), and is larger than an ordinary one, as is that
 // of a P/Invoke. Others are known by the precodes that lead to them.
 func (p *Replay) ordinary(md arch.Addr) bool {
+	n := &p.r.names
+	if p.r.replayLayout.DynamicSize < 0 {
+		return false // nowhere: not known
+	}
 	x := p.r.orphanIndex()
 	list := x.methods
 	i, ok := slices.BinarySearchFunc(list, md, precode.compare)
@@ -95,7 +99,7 @@ func (p *Replay) ordinary(md arch.Addr) bool {
 		for k < len(list) && list[k].by == list[i].by {
 			k++
 		}
-		if k == len(list) || list[k].by-list[i].by >= arch.Addr(p.layout.DynamicSize) {
+		if k == len(list) || list[k].by-list[i].by >= arch.Addr(p.r.replayLayout.DynamicSize) {
 			return false
 		}
 		p.r.word(field(list[i].at, x.layout.MethodDesc)) // a trim keeps what told
@@ -111,5 +115,5 @@ func (p *Replay) ordinary(md arch.Addr) bool {
 	for k > 0 && list[k-1].by == list[k].by {
 		k--
 	}
-	return k >= 0 && p.r.names.ChunkSize >= 0 && md-list[k].by < arch.Addr(p.r.names.MDSize+p.r.names.ChunkSize) && followed(k)
+	return k >= 0 && n.MDSize >= 0 && n.ChunkSize >= 0 && md-list[k].by < arch.Addr(n.MDSize+n.ChunkSize) && followed(k)
 }

@@ -6,26 +6,45 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+
+	"github.com/seamwalk/seam/loader"
 )
 
 // The table of known builds serves dumps that hold no contract descriptor and
-// come without the runtime's file: what createdump writes, alone. A build is
-// known by its build-id, which covers every byte of its code and data, so that
-// its layouts are what its own descriptor says. layouts/builds.json has a row
-// a build; the descriptors' texts lie beside it, builds with equal ones
-// sharing one. TestKnownBuilds holds both against the files, and writes them
-// with -update.
+// come without the runtime's file: what createdump writes, alone. A build is known
+// by what identifies every byte of its code and data (see buildKey), so that its
+// layouts are what its own descriptor says. layouts/builds.json has a row a build;
+// the descriptors' texts lie beside it, builds with equal ones sharing one.
+// TestKnownBuilds holds both against the files, and writes them with -update.
 //
 //go:embed layouts
 var layouts embed.FS
 
 // A build is a row of the table.
 type build struct {
-	ID       string   `json:"id"`       // build-id in hex
+	ID       string   `json:"id"`       // its buildKey
 	Image    string   `json:"image"`    // name of the file, for people
 	Version  string   `json:"version"`  // of the runtime
 	Layout   string   `json:"layout"`   // name of the descriptor's text under layouts/
 	Pointers []string `json:"pointers"` // pointer data as link addresses, "0x..."; slot 0 is null
+}
+
+// buildKey returns what the table knows a file's build by, "" where the dump does
+// not tell: the build-id of an ELF file in hex, and of a PE file its timestamp and
+// SizeOfImage as symbol servers spell them, "6A89B72447a000".
+func buildKey(id *loader.ImageID) string {
+	if id.BuildID == "" && id.Timestamp != 0 && id.Size != 0 {
+		return fmt.Sprintf("%08X%x", id.Timestamp, id.Size)
+	}
+	return id.BuildID
+}
+
+// buildName says what a build is known by, for a message.
+func buildName(id *loader.ImageID) string {
+	if key := buildKey(id); key != id.BuildID {
+		return "timestamp and size " + key
+	}
+	return "build-id " + id.BuildID
 }
 
 var knownBuilds = sync.OnceValues(func() (map[string]*build, error) {
@@ -44,13 +63,13 @@ var knownBuilds = sync.OnceValues(func() (map[string]*build, error) {
 	return m, nil
 })
 
-// knownBuild returns the row of a build-id, nil if there is none.
-func knownBuild(id string) (*build, error) {
+// knownBuild returns the row of a build, nil if there is none.
+func knownBuild(id *loader.ImageID) (*build, error) {
 	m, err := knownBuilds()
 	if err != nil {
 		return nil, fmt.Errorf("the table of known builds: %w", err)
 	}
-	return m[id], nil
+	return m[buildKey(id)], nil
 }
 
 // contract returns the build's contract as its own descriptor would give it in

@@ -3,6 +3,7 @@ package clr
 import (
 	"bytes"
 	"debug/elf"
+	"debug/pe"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/loader"
 )
 
 var (
@@ -24,11 +26,12 @@ var (
 	extra  = flag.String("runtimes", "", "more files with runtimes for the table, a list as $PATH is one")
 )
 
-// TestKnownBuilds reads every runtime among the recorded images with
-// debug/elf, and holds the table's row of it against what the file says.
+// TestKnownBuilds reads every runtime among the recorded images with debug/elf or
+// debug/pe, and holds the table's row of it against what the file says.
 func TestKnownBuilds(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(corpus.Path(t, "images"), "elf", "*", "*"))
-	files = append(files, filepath.SplitList(*extra)...)
+	dlls, _ := filepath.Glob(filepath.Join(corpus.Path(t, "images"), "pe", "coreclr.dll", "*", "*"))
+	files = append(append(files, dlls...), filepath.SplitList(*extra)...)
 	var rows []*build
 	texts := map[string][]byte{}
 	for _, file := range files {
@@ -54,10 +57,14 @@ func TestKnownBuilds(t *testing.T) {
 		writeBuilds(t, rows, texts)
 		return
 	}
+	known, err := knownBuilds()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range rows {
-		got, err := knownBuild(want.ID)
-		if err != nil || got == nil {
-			t.Errorf("%s %s (%s): no row, %v", want.Image, want.Version, want.ID, err)
+		got := known[want.ID]
+		if got == nil {
+			t.Errorf("%s %s (%s): no row", want.Image, want.Version, want.ID)
 			continue
 		}
 		if got.Version != want.Version || !slices.Equal(got.Pointers, want.Pointers) {
@@ -116,6 +123,9 @@ func readBuild(file string) (*build, []byte, error) {
 			return nil, nil, err
 		}
 	}
+	if bytes.HasPrefix(data, []byte("MZ")) {
+		return readBuildPE(data)
+	}
 	f, err := elf.NewFile(bytes.NewReader(data))
 	if err != nil {
 		return nil, nil, err
@@ -128,31 +138,104 @@ func readBuild(file string) (*build, []byte, error) {
 	if i < 0 {
 		return nil, nil, nil
 	}
-	img := relocated(f, data)
-	head := img(syms[i].Value, descriptorSize)
-	size, count := binary.LittleEndian.Uint32(head[descriptorTextSize:]), binary.LittleEndian.Uint32(head[descriptorPtrCount:])
-	text := img(binary.LittleEndian.Uint64(head[descriptorText:]), int(size))
-	if !bytes.Contains(text, []byte(`"ExecutionManager"`)) {
-		return nil, nil, nil // .NET 9: a descriptor that is too small to walk with
+	b, text, err := readContract(relocated(f, data), syms[i].Value, data, "linux", map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[f.Machine])
+	if b == nil {
+		return nil, nil, err
 	}
-	b := &build{ID: buildID(f), Image: "libcoreclr.so"}
+	b.ID, b.Image = buildID(f), "libcoreclr.so"
 	if f.Type == elf.ET_DYN && slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		b.Image = "host of single-file applications"
 	}
+	return b, text, nil
+}
+
+// readBuildPE is readBuild for a PE file, whose pointers count from its preferred
+// base.
+func readBuildPE(data []byte) (*build, []byte, error) {
+	f, err := pe.NewFile(bytes.NewReader(data))
+	if err != nil {
+		return nil, nil, err
+	}
+	head := f.OptionalHeader.(*pe.OptionalHeader64)
+	le := binary.LittleEndian
+	img := func(rva uint64, n int) []byte {
+		for _, s := range f.Sections {
+			if off := rva - uint64(s.VirtualAddress); rva >= uint64(s.VirtualAddress) && off+uint64(n) <= uint64(s.Size) {
+				return bytes.Clone(data[uint64(s.Offset)+off:][:n])
+			}
+		}
+		panic(fmt.Sprintf("nothing at %#x", rva))
+	}
+	// IMAGE_EXPORT_DIRECTORY: number of names, and the tables of functions, names
+	// and ordinals.
+	dir := img(uint64(head.DataDirectory[pe.IMAGE_DIRECTORY_ENTRY_EXPORT].VirtualAddress), 40)
+	funcs, names, ordinals := uint64(le.Uint32(dir[28:])), uint64(le.Uint32(dir[32:])), uint64(le.Uint32(dir[36:]))
+	for i := range uint64(le.Uint32(dir[24:])) {
+		name := uint64(le.Uint32(img(names+4*i, 4)))
+		if string(img(name, len(descriptorSymbol)+1)) != descriptorSymbol+"\x00" {
+			continue
+		}
+		ordinal := uint64(le.Uint16(img(ordinals+2*i, 2)))
+		at := uint64(le.Uint32(img(funcs+4*ordinal, 4)))
+		// Words that are addresses count from the preferred base.
+		linked := func(at uint64, n int) []byte {
+			b := img(at, n)
+			for off := 0; off+8 <= n; off += 8 {
+				if v := le.Uint64(b[off:]) - head.ImageBase; v < uint64(head.SizeOfImage) {
+					le.PutUint64(b[off:], v)
+				}
+			}
+			return b
+		}
+		b, text, err := readContract(linked, at, data, "windows", map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64"}[f.Machine])
+		if b != nil {
+			b.Image, b.ID = "coreclr.dll", buildKey(&loader.ImageID{Timestamp: f.TimeDateStamp, Size: head.SizeOfImage})
+		}
+		return b, text, err
+	}
+	return nil, nil, nil
+}
+
+// readContract returns the row of a build but for what it is known by, and the text
+// of the descriptor at at; nil for a descriptor that is too small to walk with, as
+// that of .NET 9.
+func readContract(img func(at uint64, n int) []byte, at uint64, data []byte, os, cpu string) (*build, []byte, error) {
+	head := img(at, descriptorSize)
+	size, count := binary.LittleEndian.Uint32(head[descriptorTextSize:]), binary.LittleEndian.Uint32(head[descriptorPtrCount:])
+	text := img(binary.LittleEndian.Uint64(head[descriptorText:]), int(size))
+	if !bytes.Contains(text, []byte(`"ExecutionManager"`)) {
+		return nil, nil, nil
+	}
+	b := new(build)
 	ptrs := img(binary.LittleEndian.Uint64(head[descriptorPtrs:]), int(8*count))
 	for ; len(ptrs) > 0; ptrs = ptrs[8:] {
 		b.Pointers = append(b.Pointers, fmt.Sprintf("%#x", binary.LittleEndian.Uint64(ptrs)))
 	}
-	m := versionText.FindSubmatch(data[max(0, bytes.Index(data, []byte("@(#)Version "))):])
+	m := fileVersion(data)
 	if m == nil {
 		return nil, nil, fmt.Errorf("holds no version")
 	}
-	var patch int
-	fmt.Sscan(string(m[3]), &patch)
-	b.Version = fmt.Sprintf("%s.%s.%d", m[1], m[2], patch/100)
-	cpu := map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[f.Machine]
-	b.Layout = fmt.Sprintf("net%s-linux-%s.json", m[1], cpu)
+	b.Version = fmt.Sprintf("%d.%d.%d", m[0], m[1], m[2]/100)
+	b.Layout = fmt.Sprintf("net%d-%s-%s.json", m[0], os, cpu)
 	return b, bytes.TrimRight(text, "\x00"), nil
+}
+
+// fileVersion returns the numbers of the version that a file holds: as text, or as
+// the VS_FIXEDFILEINFO of a PE file's resources.
+func fileVersion(data []byte) []int {
+	if m := versionText.FindSubmatch(data[max(0, bytes.Index(data, []byte("@(#)Version "))):]); m != nil {
+		numbers := make([]int, 3)
+		for i := range numbers {
+			fmt.Sscan(string(m[i+1]), &numbers[i])
+		}
+		return numbers
+	}
+	i := bytes.Index(data, []byte("\xbd\x04\xef\xfe"))
+	if i < 0 {
+		return nil
+	}
+	info := data[i:]
+	return []int{int(binary.LittleEndian.Uint16(info[10:])), int(binary.LittleEndian.Uint16(info[8:])), int(binary.LittleEndian.Uint16(info[14:]))}
 }
 
 // buildID returns the build-id of f in hex.

@@ -1,0 +1,147 @@
+package clr
+
+import "slices"
+
+// releases is the table of releases, the newest first. Of .NET 9 and 8 it has what
+// a replay needs; their code is not read, because it lacks where that is kept.
+// See docs/adding.md for what a row needs.
+var releases = []release{{
+	major:     10,
+	facts:     facts10,
+	numbers:   map[string]uint64{"MethodDescAlignment": 8, "StubCodeBlockLast": 0xf},
+	stubs:     stubs10,
+	debugInfo: outerFlags10, bounds: boundsBits2,
+	hijackResumes: true, losesXState: true,
+	dac: dacTable10,
+}, {
+	major:     9,
+	facts:     facts9,
+	debugInfo: outerFlags9, bounds: boundsNibbles,
+}, {
+	major:     8,
+	facts:     facts8,
+	debugInfo: outerFlags9, bounds: boundsNibbles,
+}}
+
+// Structures of .NET 10: dumps of 10.0.12 (Linux and Windows, x86-64) and 10.0.9
+// (Linux, ARM64), and the sources of 10.0. What its descriptors give as well is
+// here for one that leaves a part of it out.
+var facts10 = slices.Concat(threadFacts, []fact{
+	{name: "RangeSection.RangeList", at: 48, beside: []place{{"RangeSection.HeapList", 40}}, check: "stubListKind",
+		seen: "src/coreclr/vm/codeman.h of 10.0, RangeSection: _pRangeList follows _pHeapList"},
+	{name: "CodeRangeMapRangeList._rangeListType", at: 0x120, check: "stubListKind",
+		seen: "dumps of 10.0.12 and 9.0.20 for Linux: behind the RangeList and its lock"},
+	{name: "RealCodeHeader.DebugInfo", at: 0, beside: []place{{"RealCodeHeader.GCInfo", 16}}, check: "ILOffset",
+		seen: "src/coreclr/vm/codeman.h of 10.0, RealCodeHeader"},
+	{name: "RealCodeHeader.EHInfo", at: 8, beside: []place{{"RealCodeHeader.GCInfo", 16}}, check: "Filter",
+		seen: "src/coreclr/vm/codeman.h of 10.0, RealCodeHeader"},
+	{name: "ReadyToRunHeader.MajorVersion", at: 4, check: "imageSection", seen: given},
+
+	{name: "Frame.Identifier", at: 0, beside: []place{{"Frame.Next", 8}}, check: "FrameAt",
+		seen: "src/coreclr/vm/frames.h of 10.0, Frame"},
+	{name: "InlinedCallFrame.Datum", at: 16, beside: []place{{"InlinedCallFrame.CallSiteSP", 24}},
+		seen: "src/coreclr/vm/frames.h of 10.0, InlinedCallFrame: m_Datum"},
+	{name: "FramedMethodFrame.MethodDescPtr", at: 24, beside: []place{{"FramedMethodFrame.TransitionBlockPtr", 16}, {"FramedMethodFrame.!", 32}},
+		seen: "src/coreclr/vm/frames.h of 10.0, FramedMethodFrame: m_pMD"},
+	{name: "StubDispatchFrame.RepresentativeMTPtr", at: 32, beside: []place{{"FramedMethodFrame.!", 32}},
+		seen: "src/coreclr/vm/frames.h of 10.0, StubDispatchFrame: m_pRepresentativeMT is its first field"},
+
+	{name: "MethodDesc.!", at: 16, beside: []place{{"MethodDesc.CodeData", 8}}, seen: given},
+	{name: "PInvokeMethodDesc.!", at: 56, beside: []place{{"MethodDesc.!", 16}}, check: "PInvokeImage", seen: given},
+	{name: "DynamicMethodDesc.!", at: 48, beside: []place{{"DynamicMethodDesc.MethodName", 32}}, seen: given},
+	{name: "GenericsDictInfo.NumDicts", at: 4, beside: []place{{"GenericsDictInfo.NumTypeArgs", 6}}, seen: given},
+	{name: "FixupPrecodeData.Target", at: 0, beside: []place{{"FixupPrecodeData.MethodDesc", 8}}, check: "precodeMethod",
+		seen: "docs/design/datacontracts/PrecodeStubs.md of 10.0"},
+
+	{name: "Module.SimpleName", from: "Module.Path", at: -8, check: "moduleName",
+		seen: "dumps of 9.0.20 and 10.0.12: the simple name is the field before the path"},
+	{name: "ModuleLookupMap.Next", at: 0, beside: []place{{"ModuleLookupMap.TableData", 8}}, check: "methodMap", seen: given},
+	{name: "ModuleLookupMap.Count", at: 16, beside: []place{{"ModuleLookupMap.TableData", 8}}, check: "methodMap", seen: given},
+	{name: "ArrayListBase.Count", at: 0, check: "assemblyModule", seen: given},
+	{name: "ArrayListBase.FirstBlock", at: 8, check: "assemblyModule", seen: given},
+	{name: "ArrayListBlock.Next", at: 0, check: "assemblyModule", seen: given},
+	{name: "ArrayListBlock.Size", at: 8, check: "assemblyModule", seen: given},
+	{name: "ArrayListBlock.ArrayStart", at: 16, check: "assemblyModule", seen: given},
+	{name: "Assembly.Module", at: 16, check: "assemblyModule", seen: given},
+
+	{name: "ExceptionInfo.CSFEHClause", at: 0x218, check: "plausible", own: true, seen: exInfo10},
+	{name: "ExceptionInfo.CSFEnclosingClause", at: 0x220, check: "plausible", own: true, seen: exInfo10},
+}, exInfoFacts)
+
+// given is said of what descriptors do give, for one that does not.
+const given = "the descriptors of 10.0.9 to 10.0.14"
+
+// threadFacts lie behind a Thread's link in .NET 9 and 10, on every platform seen:
+// cached stack base and limit, two probe limits, and the two words of a hijack. A
+// thread that was never hijacked has 0xcc in all bytes of those.
+var threadFacts = []fact{
+	{name: "Thread.CachedStackBase", from: "Thread.LinkNext", at: 8, check: "thread", seen: threads},
+	{name: "Thread.CachedStackLimit", from: "Thread.LinkNext", at: 16, check: "thread", seen: threads},
+	{name: "Thread.m_pvHJRetAddr", from: "Thread.LinkNext", at: 40, check: "thread", seen: threads},
+	{name: "Thread.m_ppvHJRetAddrPtr", from: "Thread.LinkNext", at: 48, check: "thread", seen: threads},
+	{name: "Thread.m_dwForbidSuspendThread", from: "Thread.LinkNext", at: -56, check: "ForbidsSuspension",
+		seen: "dumps of 10.0.12 for Windows; the same distance is taken elsewhere"},
+}
+
+const threads = "threads of 10.0.12 (Linux and Windows), 10.0.9 (64-bit Arm) and 9.0.20, whose stacks are known"
+
+// exInfoFacts are those of an ExInfo that .NET 9 and 10 have in the same places,
+// found by what must be there at a known point of a dispatch. Descriptors of both
+// give the exception that this one nests in, and the handle of the thrown object.
+var exInfoFacts = []fact{
+	{name: "ExceptionInfo.PreviousNestedInfo", at: 0, check: "plausible", own: true, seen: exInfo10},
+	{name: "ExceptionInfo.m_ClauseType", at: 0x38, check: "plausible", own: true, seen: exInfo10},
+	{name: "ExceptionInfo.m_fManagedCodeEntered", at: 0x3c, check: "plausible", own: true, seen: exInfo10},
+	{name: "ExceptionInfo.ExceptionFlags", at: 0x40, check: "plausible", own: true, seen: exInfo10},
+	{name: "ExceptionInfo.StackLowBound", at: 0x80, check: "plausible", own: true, seen: exInfo10},
+	{name: "ExceptionInfo.StackHighBound", at: 0x88, check: "plausible", own: true, seen: exInfo10},
+	// The object that is being dispatched. A dispatch sets it before it has a
+	// handle for it: seen in a thread that was stopped between the two.
+	{name: "ExceptionInfo.m_exception", at: 0xb0, check: "objectAt", own: true, seen: exInfo10},
+}
+
+const exInfo10 = "dumps of 10.0.12 (Linux and Windows), 10.0.9 (64-bit Arm) and 9.0.20, at known points of a dispatch"
+
+// stubs10 is StubCodeBlockKind of src/coreclr/vm/codeman.h of 10.0.
+var stubs10 = []StubKind{
+	1: StubJump, 2: StubPrecode, 3: StubDynamicHelper, 4: StubPrecode, 5: StubFixupPrecode,
+	6: StubDispatch, 7: StubResolve, 8: StubLookup, 9: StubVTable, 10: StubCallCounting,
+}
+
+// dacTable10 has the entries of g_dacTable of .NET 10 (src/coreclr/inc/dacvars.h).
+// These are where the descriptors of recorded builds and their tables have the
+// same address.
+var dacTable10 = dacTable{
+	size: 129 * 8,
+	entries: map[string]uint64{
+		"ExecutionManagerCodeRangeMapAddress": 0,
+		"ThreadStore":                         15, "FinalizerThread": 16, "GCThread": 17,
+		"AppDomain": 20, "SystemDomain": 21, "ArrayBoundsZero": 28,
+		"ObjectMethodTable": 42, "StringMethodTable": 45, "ExceptionMethodTable": 49, "FreeObjectMethodTable": 56,
+		"SyncTableEntries": 78, "MiniMetaDataBuffAddress": 85, "MiniMetaDataBuffMaxSize": 86,
+	},
+}
+
+// facts9 are those of .NET 9.
+var facts9 = slices.Concat(threadFacts, []fact{
+	{name: "ExceptionInfo.CSFEHClause", at: 0x420, check: "plausible", own: true, seen: exInfo9},
+	{name: "ExceptionInfo.CSFEnclosingClause", at: 0x428, check: "plausible", own: true, seen: exInfo9},
+}, exInfoFacts)
+
+const exInfo9 = "dumps of 9.0.20 (Linux, x86-64), at known points of a dispatch"
+
+// facts8 are those of .NET 8, whose exceptions in progress have an
+// ExceptionTracker, which lies on the heap (src/coreclr/vm/exceptionhandling.h).
+var facts8 = []fact{
+	{name: "ExceptionInfo.PreviousNestedInfo", at: 0x08, check: "plausible", own: true, seen: exInfo8},
+	{name: "ExceptionTracker.m_pThread", at: 0x10, check: "ExInfoAt", own: true, seen: exInfo8},
+	{name: "ExceptionInfo.StackLowBound", at: 0x18, check: "plausible", own: true, seen: exInfo8},
+	{name: "ExceptionInfo.StackHighBound", at: 0x20, check: "plausible", own: true, seen: exInfo8},
+	{name: "ExceptionInfo.ExceptionFlags", at: 0xc8, check: "plausible", own: true, seen: exInfo8},
+	{name: "ExceptionInfo.CSFEHClause", at: 0x118, check: "plausible", own: true, seen: exInfo8},
+	{name: "ExceptionInfo.m_ClauseType", at: 0x120, check: "plausible", own: true, seen: exInfo8},
+	{name: "ExceptionInfo.m_fManagedCodeEntered", at: 0x124, check: "plausible", own: true, seen: exInfo8},
+	{name: "ExceptionInfo.CSFEnclosingClause", at: 0x128, check: "plausible", own: true, seen: exInfo8},
+}
+
+const exInfo8 = "dumps of 8.0.31 (Linux, x86-64), at known points of a dispatch"

@@ -1,0 +1,282 @@
+package clr
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/loader"
+)
+
+// TestRows: each fact of the table says where it was seen and what is checked
+// before it is believed, and that check is a function of this package. Rows are in
+// order, and none has a fact twice.
+func TestRows(t *testing.T) {
+	functions := declared(t)
+	for i, row := range releases {
+		if i > 0 && row.major >= releases[i-1].major {
+			t.Errorf("%d comes behind %d", row.major, releases[i-1].major)
+		}
+		seen := map[string]bool{}
+		for _, f := range row.facts {
+			if seen[f.name] {
+				t.Errorf("%d has %s twice", row.major, f.name)
+			}
+			seen[f.name] = true
+			if typ, field, ok := strings.Cut(f.name, "."); !ok || typ == "" || field == "" || f.seen == "" {
+				t.Errorf("%d: %+v", row.major, f)
+			}
+			if f.check == "" && len(f.beside) == 0 {
+				t.Errorf("%d: %s is believed without a check", row.major, f.name)
+			}
+			if f.check != "" && !functions[f.check] {
+				t.Errorf("%d: %s is checked by %s, which this package does not have", row.major, f.name, f.check)
+			}
+		}
+		for name := range row.dac.entries {
+			if row.dac.size == 0 || row.dac.entries[name] >= row.dac.size/8 {
+				t.Errorf("%d: %s is no entry of a table of %d bytes", row.major, name, row.dac.size)
+			}
+		}
+	}
+}
+
+// declared returns the names of the functions and methods of this package.
+func declared(t *testing.T) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				names[fn.Name.Name] = true
+			}
+		}
+	}
+	return names
+}
+
+// TestRowAgainstDescriptors holds the row of .NET 10 against the descriptors of its
+// builds: a fact that they give lies where they have it, and what they do not give
+// is believed beside what they do.
+func TestRowAgainstDescriptors(t *testing.T) {
+	texts, err := fs.Glob(layouts, "layouts/net10-*.json")
+	if err != nil || len(texts) < 3 {
+		t.Fatalf("%v, %v", texts, err)
+	}
+	row, _ := releaseOf("10.0.12")
+	for _, name := range texts {
+		text, err := layouts.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := parseContract(text, make([]uint64, maxPointers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := 0
+		for _, f := range row.facts {
+			if at, ok := c.offsets[f.name]; ok {
+				if given++; at != f.at {
+					t.Errorf("%s has %s at %d, and the row at %d", name, f.name, at, f.at)
+				}
+			}
+		}
+		for number, v := range row.numbers {
+			if g, ok := c.global(number); ok && g != v {
+				t.Errorf("%s has %s as %d, and the row as %d", name, number, g, v)
+			}
+		}
+		for _, lent := range []bool{false, true} {
+			if refused := row.lay(copied(c), lent); len(refused) > 0 {
+				t.Errorf("%s: %v are not believed, lent: %v", name, refused, lent)
+			}
+		}
+		if given < 10 {
+			t.Errorf("%s gives %d facts of the row", name, given)
+		}
+	}
+}
+
+// copied returns a copy of c that can be laid over a row by itself.
+func copied(c *contract) *contract {
+	return &contract{offsets: maps.Clone(c.offsets), globals: maps.Clone(c.globals), contracts: c.contracts}
+}
+
+// TestLay: a descriptor goes before the row. A fact whose neighbour lies elsewhere
+// is refused and named among what is lacking; so is, for a release newer than the
+// row, one whose neighbour the descriptor does not give.
+func TestLay(t *testing.T) {
+	open := func(version string, change func(c *contract)) *Runtime {
+		r := fakeRuntime(t, nil)
+		r.data, r.Version = fakeContract(t), version
+		change(r.data)
+		if err := r.layouts(); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, test := range []struct {
+		what, version string
+		change        func(c *contract)
+		lacks         []string
+		datum, list   int
+	}{
+		{"as it is", "10.0.12", func(*contract) {}, nil, 16, 48},
+		{"newer", "11.0.0", func(*contract) {}, nil, 16, 48},
+		{"given", "10.0.12", func(c *contract) { c.offsets["InlinedCallFrame.Datum"] = 24 }, nil, 24, 48},
+		{"another neighbour", "10.0.12", func(c *contract) { c.offsets["InlinedCallFrame.CallSiteSP"] = 32 }, []string{"InlinedCallFrame.Datum"}, nowhere, 48},
+		{"another neighbour of an optional field", "10.0.12", func(c *contract) { c.offsets["RangeSection.HeapList"] = 48 }, []string{"RangeSection.RangeList"}, 16, -1},
+		{"newer without a neighbour", "11.0.0", func(c *contract) { delete(c.offsets, "InlinedCallFrame.CallSiteSP") },
+			[]string{"InlinedCallFrame.CallSiteSP", "InlinedCallFrame.Datum"}, nowhere, 48},
+		{"a link elsewhere", "10.0.12", func(c *contract) { c.offsets["Thread.LinkNext"] = 1000 }, nil, 16, 48},
+	} {
+		r := open(test.version, test.change)
+		if !slices.Equal(r.Lacks, test.lacks) || r.replayFrames.Datum != test.datum || r.codeLayout.SecList != test.list {
+			t.Errorf("%s: lacking %v, want %v; Datum at %d, want %d; RangeList at %d, want %d",
+				test.what, r.Lacks, test.lacks, r.replayFrames.Datum, test.datum, r.codeLayout.SecList, test.list)
+		}
+		if l := &r.threadLayout; l.StackBase != l.Link+8 || l.HijackSlot != l.Link+48 || l.NoSuspend != l.Link-56 {
+			t.Errorf("%s: %+v", test.what, *l)
+		}
+	}
+}
+
+// TestReleaseAsRow reads a dump by a row that has all fields of its descriptor, and
+// by a descriptor that has none of them, as a release without one is to be added:
+// threads, methods, names and Frames are the same.
+func TestReleaseAsRow(t *testing.T) {
+	for _, name := range []string{"net10-hello", "net10-hello-arm64", "net10-scenarios"} {
+		p, err := loader.Open(filepath.Join("..", "..", "testdata", "dumps", name, "core.zst"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		rts, warns := Open(p)
+		if len(rts) != 1 || len(warns) > 0 {
+			t.Fatalf("%s: %d runtimes, %v", name, len(rts), warns)
+		}
+		want := rts[0]
+		whole, err := want.descriptor()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bare := &contract{offsets: map[string]int{}, globals: whole.globals, contracts: whole.contracts}
+		made := release{major: 10, facts: slices.Clone(facts10), stubs: stubs10, debugInfo: outerFlags10, bounds: boundsBits2, hijackResumes: true, losesXState: true}
+		for i := range made.facts {
+			made.facts[i].beside = nil
+		}
+		var given []fact
+		for name, at := range whole.offsets {
+			if !slices.ContainsFunc(made.facts, func(f fact) bool { return f.name == name }) {
+				given = append(given, fact{name: name, at: at})
+			}
+		}
+		made.facts = append(given, made.facts...) // others count from some of them
+		defer func(was []release) { releases = was }(releases)
+		releases = []release{made}
+		got := newRuntime(p, want.Image, "table", want.Version)
+		got.data = bare
+		if err := got.layouts(); err != nil || len(got.Lacks) > 0 {
+			t.Fatalf("%s: %v, lacking %v", name, err, got.Lacks)
+		}
+		sameReading(t, name, got, want)
+	}
+}
+
+// TestDacTable reads recorded dumps as one of a build that is in no table: by the
+// addresses in g_dacTable and the layouts of its release. All is as by the table
+// of builds, or by the descriptor.
+func TestDacTable(t *testing.T) {
+	for _, name := range []string{"net10-hello-x64/normal", "net10-hello-arm64/dump", "net10-busy-x64/a/dump"} {
+		p, err := loader.Open(corpus.Path(t, filepath.Dir(name), filepath.Base(name)+".zst"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		rts, warns := Open(p)
+		if len(rts) != 1 {
+			t.Fatalf("%s: %v", name, warns)
+		}
+		got := byDacTable(p, rts[0].Image)
+		if got == nil {
+			t.Errorf("%s: not read by its table of variables", name)
+			continue
+		}
+		sameReading(t, name, got, rts[0])
+	}
+}
+
+// sameReading holds all that two runtimes read of one process against each other.
+func sameReading(t *testing.T, name string, got, want *Runtime) {
+	t.Helper()
+	type reading struct {
+		Threads    []Thread
+		Frames     []Frame
+		Exceptions []*Exception
+		Methods    []loader.Method
+		Names      []string
+	}
+	read := func(r *Runtime) (all reading) {
+		all.Threads, _ = r.Threads()
+		for i := range all.Threads {
+			all.Exceptions = append(all.Exceptions, r.InFlight(&all.Threads[i]))
+			for a := all.Threads[i].Frame; a != EndOfFrames; {
+				f, ok := r.FrameAt(a)
+				if !ok || f.Next <= a {
+					break
+				}
+				all.Frames = append(all.Frames, f)
+				a = f.Next
+			}
+		}
+		r.JITMethods(func(m loader.Method) bool {
+			all.Methods = append(all.Methods, m)
+			d, _ := r.Describe(arch.Addr(m.ID))
+			all.Names = append(all.Names, d.Module+" "+d.Name)
+			return true
+		})
+		return all
+	}
+	a, b := read(got), read(want)
+	if d := cmp.Diff(b, a); d != "" {
+		t.Errorf("%s: %s", name, d)
+	}
+	if len(b.Threads) == 0 || len(b.Frames) == 0 || len(b.Methods) == 0 {
+		t.Errorf("%s: %d threads, %d Frames, %d methods", name, len(b.Threads), len(b.Frames), len(b.Methods))
+	}
+}
+
+// TestBuildKey: builds are known by their build-id, or by timestamp and size.
+func TestBuildKey(t *testing.T) {
+	for want, id := range map[string]loader.ImageID{
+		"79945f51fb2612f13b7667a10a8fd29122664791": {BuildID: "79945f51fb2612f13b7667a10a8fd29122664791"},
+		"6A89B72447a000": {Timestamp: 0x6a89b724, Size: 0x47a000},
+		"":               {Timestamp: 0x6a89b724},
+	} {
+		row, err := knownBuild(&id)
+		if got := buildKey(&id); got != want || err != nil || (row != nil) != (want != "") {
+			t.Errorf("%+v: %q, want %q; a row: %v, %v", id, got, want, row != nil, err)
+		}
+	}
+}
