@@ -27,8 +27,8 @@ func dumps(t *testing.T) (names []string) {
 	return names
 }
 
-// TestFixtures: each dump that ships gives the stacks that were read and found
-// right once, and no file is missing.
+// TestFixtures: each dump that ships gives the stacks of its want.txt, which
+// somebody has read frame by frame and found right. No file is missing.
 func TestFixtures(t *testing.T) {
 	for _, name := range dumps(t) {
 		dir := filepath.Join("..", "..", "testdata", "dumps", name)
@@ -48,7 +48,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// A stack's JSON, as far as its frames' order is in it.
+// stackJSON has the fields of stacks' JSON that TestFixturesJSON looks at.
 type stackJSON struct {
 	Threads []struct {
 		TID    int
@@ -60,8 +60,8 @@ type stackJSON struct {
 	}
 }
 
-// TestFixturesJSON: the JSON of each dump that ships is whole, and all that is
-// in it is documented.
+// TestFixturesJSON: the JSON of each dump that ships can be parsed, its stacks are
+// complete, and docs/json.md explains every field in it.
 func TestFixturesJSON(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "json.md"))
 	if err != nil {

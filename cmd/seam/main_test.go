@@ -17,13 +17,14 @@ import (
 	"github.com/seamwalk/seam/internal/corpus"
 )
 
-// TestMain makes the test binary the program itself when asked to, so that
-// tests see exit statuses and what goes where.
+// TestMain makes the test binary behave as the program if SEAM_TEST_RUN is set. So
+// tests can run the program and see its exit status, its standard output and its
+// standard error.
 func TestMain(m *testing.M) {
 	if os.Getenv("SEAM_TEST_RUN") != "" {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"seam": main}) // and for scripts
+	testscript.Main(m, map[string]func(){"seam": main}) // the same for scripts
 }
 
 // seam runs the program in a folder.
@@ -80,13 +81,13 @@ var commandTests = []struct {
 	{"methods --thread 100 core", 2, nothing, "unknown flag", ""},
 	{"trim --limit 1 core out", 2, nothing, "unknown flag", ""},
 	{"trim --color always core out", 2, nothing, "unknown flag", ""},
-	// What is asked for in vain exits with 1 and says what to do.
+	// A file or thread that does not exist is an error, and the text says what to do.
 	{"stacks missing", 1, nothing, "^seam: missing: there is no such file\n$", ""},
 	{"stacks text", 1, nothing, "text: not a dump of a known format. Seam reads", ""},
 	{"stacks empty", 1, nothing, "^seam: ", ""},
 	{"stacks --images nowhere core", 1, nothing, "no such folder", ""},
 	{"stacks --thread 7 core", 1, nothing, "no such thread; seam info lists its 2", ""},
-	// Help is a result.
+	// Help is a result: it goes to standard output.
 	{"", 0, "stacks", nothing, ""},
 	{"stacks --help", 0, "from the leaf to the root(.|\n)*--images DIR", nothing, ""},
 	{"help info", 0, "where their bytes come from", nothing, ""},
@@ -98,7 +99,7 @@ var commandTests = []struct {
 	{"stacks --format json core.zst", 0, `"tid": 100(.|\n)*"tid": 101`, nothing, ""},
 	{"stacks --format json --images none core", 0, `"tid": 100`, nothing, ""},
 	{"stacks -", 0, "Thread 100", nothing, ""},
-	// Nothing found does not look like success.
+	// A dump without threads, methods or runtime does not look like success.
 	{"stacks nothreads", 0, "no stacks: the dump tells of no thread(.|\n)*warning: ", nothing, "complete"},
 	{"stacks --format json nothreads", 0, `"code": "no_threads"`, nothing, ""},
 	{"stacks --strict nothreads", 3, "no stacks", nothing, ""},
@@ -112,7 +113,7 @@ var commandTests = []struct {
 	{"methods --format perfmap core", 0, nothing, "(?m)^seam: warning: no methods", ""},
 	{"seed core", 1, nothing, "no runtime", ""},
 	{"snapshot core", 1, nothing, "no runtime", ""},
-	// Code that is nowhere is an incomplete stack, an error only when asked.
+	// A stack that ends in code of no image is incomplete: an error with --strict.
 	{"stacks --strict core", 3, "Thread 100", nothing, ""},
 }
 
@@ -143,9 +144,9 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// makeCore makes an ELF core of x86-64 Linux with a page of stack, all zeros, and
-// threads of which the first stopped at 0, as the outermost frame may, and the
-// others where there is no code, on stacks that the dump does not have.
+// makeCore makes an ELF core of x86-64 Linux with one page of stack, which is all
+// zeros. The first thread stands at address 0 on that page: its stack is complete.
+// The others stand where there is no code, on stacks that the core does not have.
 func makeCore(tids []uint32) []byte {
 	le := binary.LittleEndian
 	const stack, page = 0x7ffd00001000, 0x1000
@@ -191,8 +192,8 @@ func pack(b []byte) []byte {
 	return w.EncodeAll(b, nil)
 }
 
-// TestSameThreads: the order of threads and every byte of them are the same on
-// one goroutine and on many.
+// TestSameThreads: one goroutine and many write the same threads in the same order,
+// to the byte.
 func TestSameThreads(t *testing.T) {
 	dump := corpus.Path(t, filepath.Join("net10-hello-x64", "normal.zst"))
 	var first string
@@ -209,8 +210,8 @@ func TestSameThreads(t *testing.T) {
 	}
 }
 
-// TestTrim: a trimmed dump, alone, gives the stacks of the whole one with its
-// images, byte for byte.
+// TestTrim: a trimmed dump without any file gives the stacks that the whole dump
+// gives with its image files, byte for byte.
 func TestTrim(t *testing.T) {
 	dump := corpus.Path(t, filepath.Join("net10-hello-x64", "normal.zst"))
 	dir := t.TempDir()
@@ -241,7 +242,7 @@ func TestTrim(t *testing.T) {
 	if status, out, _ := seam(t, dir, []byte(piped), nil, "stacks", "--images", "none", "-"); status != 0 || !strings.Contains(out, "Program.Main") {
 		t.Errorf("what trim wrote to standard output does not open: %d", status)
 	}
-	// Never over the dump itself, and no leftovers.
+	// The dump itself is never overwritten, and no temporary file is left behind.
 	if status, _, errs := seam(t, dir, nil, nil, "trim", "small.zst", "./small.zst"); status != 1 || !strings.Contains(errs, "the dump itself") {
 		t.Errorf("exit status %d: %s", status, errs)
 	}
@@ -250,8 +251,8 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestOtherBuild: a file of the right name and another build is refused by
-// name, with both identities, and the stacks are those without it.
+// TestOtherBuild: a file that has an image's name and is of another build is not
+// used. A warning names it.
 func TestOtherBuild(t *testing.T) {
 	dump := corpus.Path(t, filepath.Join("net10-hello-x64", "normal.zst"))
 	dir := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/seamwalk/seam/internal/corpus"
 )
 
-// TestFullDisk: output that cannot be written is an error, not misuse, and not
-// done, however much of it there is.
+// TestFullDisk: output that cannot be written is an error (exit status 1), whether
+// the first byte cannot be written or only the last buffer.
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -64,7 +64,8 @@ func noSpace(t *testing.T, exe string, full *os.File, args string) {
 	}
 }
 
-// TestOneFile: --images takes one file, whatever its name.
+// TestOneFile: --images takes a file, too, and finds the image that it is of by its
+// identity, whatever the file's name.
 func TestOneFile(t *testing.T) {
 	dump := corpus.Path(t, filepath.Join("net10-hello-x64", "normal.zst"))
 	named := func(places ...string) int {

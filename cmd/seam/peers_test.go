@@ -16,12 +16,11 @@ import (
 	"github.com/seamwalk/seam/loader"
 )
 
-// BenchmarkPeers shows all stacks of a dump with this program, with eu-stack
-// and with gdb, in turn, and reports how often as long the others take, the
-// frames that each of them printed, and this program's largest memory. gdb has a
-// sysroot in which it finds every image at hand; it stops at JIT code.
-//
-// Neither of the others knows managed code, so they have less to do.
+// BenchmarkPeers lets this program, eu-stack and gdb print all stacks of a dump, in
+// turn. It reports how many times longer the other two take, how many frames each
+// printed, and this program's largest memory. gdb gets a sysroot with all image
+// files. Neither of the other two knows managed code (gdb stops at JIT-compiled
+// code), so they have less to do.
 func BenchmarkPeers(b *testing.B) {
 	recorded := corpus.Path(b)
 	images := b.TempDir()
@@ -80,7 +79,8 @@ type peer struct {
 }
 
 func (p *peer) run(b *testing.B) {
-	// To a file, so that reading what is printed takes no time from printing it.
+	// The output goes to a file. Through a pipe this process would have to read it,
+	// which would take time from the program that prints.
 	out, err := os.Create(filepath.Join(b.TempDir(), p.name))
 	if err != nil {
 		b.Fatal(err)
@@ -91,7 +91,7 @@ func (p *peer) run(b *testing.B) {
 	start := time.Now()
 	err = cmd.Run()
 	p.times = append(p.times, time.Since(start))
-	// eu-stack's status is 1 when it could not end a stack.
+	// eu-stack exits with 1 if it did not see a stack to its end.
 	if err != nil && p.name == "seam" {
 		b.Fatalf("%v: %v", p.cmd, err)
 	}
@@ -130,7 +130,7 @@ func sysroot(b *testing.B, dump, images string) (root, exe string) {
 		}
 		os.Symlink(file, at) // some are mapped twice
 		if exe == "" && img.Format == "elf" {
-			exe = at // the lowest
+			exe = at // the image at the lowest address
 		}
 	}
 	return root, exe
@@ -161,9 +161,10 @@ func unpackTree(b *testing.B, from, to string) {
 	}
 }
 
-// unpackFile leaves the unpacking to another program: a child's largest memory
-// counts what the process had that it was forked from (getrusage(2), ru_maxrss
-// is kept over execve(2)), and a window of 2 GiB would be the figure for all.
+// unpackFile lets the program zstd unpack a file. Unpacking takes a window of up to
+// 2 GiB, and the largest memory of a child process counts what the process had that
+// it was forked from (getrusage(2); ru_maxrss is kept over execve(2)). If this
+// process unpacked, 2 GiB would be the figure of every program that is measured.
 func unpackFile(b *testing.B, from, to string) {
 	if _, err := exec.LookPath("zstd"); err != nil {
 		b.Skip("no zstd here")

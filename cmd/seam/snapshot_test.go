@@ -11,8 +11,8 @@ import (
 // hello is a dump whose thread 3685 stands in a reverse P/Invoke.
 const hello = "../../testdata/dumps/net10-hello/core.zst"
 
-// TestSnapshotCommand makes calls by flags and by requests, right ones and
-// such as no profiler should make.
+// TestSnapshotCommand replays calls that flags and requests ask for, right ones and
+// wrong ones.
 func TestSnapshotCommand(t *testing.T) {
 	core, err := filepath.Abs(hello)
 	if err != nil {
@@ -75,7 +75,8 @@ func TestSnapshotCommand(t *testing.T) {
 	}
 }
 
-// TestSeedJSON checks a seed by what seam itself has found.
+// TestSeedJSON: --check finds the seed right that seam seed has computed, and wrong
+// for another thread.
 func TestSeedJSON(t *testing.T) {
 	core, err := filepath.Abs(hello)
 	if err != nil {
@@ -120,8 +121,8 @@ func TestSeedJSON(t *testing.T) {
 	if v := found.Threads[0].Verdict; v == nil || v.HR != "0x00000000" || !v.Managed || !v.Same || len(v.Differs) != 0 {
 		t.Errorf("%+v", v)
 	}
-	// With --strict a wrong seed is status 3; one that is right of a thread that
-	// was asked for is not.
+	// With --strict a seed that is right for none of the threads asked for is exit
+	// status 3.
 	for _, c := range []struct {
 		args   string
 		status int

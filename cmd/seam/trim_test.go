@@ -33,7 +33,7 @@ func fixture(t *testing.T, name string) []byte {
 	return core
 }
 
-// threadsOf returns the threads of stacks' JSON for the core on standard input.
+// threadsOf returns the list of threads in the JSON that seam stacks writes of a core.
 func threadsOf(t *testing.T, core []byte) string {
 	t.Helper()
 	status, out, errs := seam(t, "", core, nil, "stacks", "--format", "json", "--images", "none", "-")
@@ -63,8 +63,8 @@ func pagesOf(t *testing.T, core []byte) (at []uint64) {
 	return at
 }
 
-// TestTrimAgain: the trim of a trimmed dump has the same stacks, says how many
-// pages it read, and holds just these.
+// TestTrimAgain: a trimmed dump that is trimmed again has the same stacks. It holds
+// the pages that were read, as many as trim says, and no others.
 func TestTrimAgain(t *testing.T) {
 	for _, name := range []string{"net10-hello", "net10-singlefile", "net10-crash-kernel"} {
 		core := fixture(t, name)
@@ -88,9 +88,9 @@ func TestTrimAgain(t *testing.T) {
 	}
 }
 
-// TestTrimZeroed: nearly every page that a trim keeps counts. Zeroed, it changes
-// the threads; what does not is a step of a search, or says that there is
-// nothing. Whatever is zeroed, there are stacks.
+// TestTrimZeroed: nearly every page that trim keeps is needed: zeros in its place
+// change the threads. Few pages are not, such as one that a search only passed
+// over. Whichever page is zeroed, seam stacks ends well.
 func TestTrimZeroed(t *testing.T) {
 	core := fixture(t, "net10-hello")
 	want := threadsOf(t, core)
