@@ -254,6 +254,57 @@ func (r *tree) member(pkg, member string) bool {
 	return false
 }
 
+var (
+	goTest  = regexp.MustCompile("go test [^`\n]*")
+	pattern = regexp.MustCompile(`-(?:run|bench|fuzz) '?([^'` + "`" + `\s/]+)`)
+	place   = regexp.MustCompile(`\./([a-z/]+)`)
+)
+
+// TestCommands: where documents and scripts name tests to run, each name matches
+// one in one of the packages. go test passes if there is none.
+func TestCommands(t *testing.T) {
+	r := readTree(t)
+	docs := documents(t)
+	for _, script := range []string{".ci/run", "testdata/cut.sh"} {
+		b, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(script)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs = append(docs, document{script, string(b)})
+	}
+	checked := 0
+	for _, d := range docs {
+		for _, command := range goTest.FindAllString(d.text, -1) {
+			packages := place.FindAllStringSubmatch(command, -1)
+			for _, m := range pattern.FindAllStringSubmatch(command, -1) {
+				for _, name := range strings.Split(strings.Trim(m[1], "()"), "|") {
+					if name == "^$" {
+						continue // no test, for benchmarks and fuzzing
+					}
+					checked++
+					if !slices.ContainsFunc(packages, func(p []string) bool { return r.hasTest(p[1], regexp.MustCompile(name)) }) {
+						t.Errorf("%s has %q: there is no test %s", d.path, command, name)
+					}
+				}
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d names of tests were found", checked)
+	}
+}
+
+// hasTest reports whether the package in a folder has a test, benchmark or fuzz
+// test whose name matches.
+func (r *tree) hasTest(dir string, name *regexp.Regexp) bool {
+	for declared := range r.in[dir] {
+		if test.MatchString(declared) && name.MatchString(declared) {
+			return true
+		}
+	}
+	return false
+}
+
 // TestLinks: a link leads to a file, and to a heading of it.
 func TestLinks(t *testing.T) {
 	docs := documents(t)
