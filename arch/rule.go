@@ -46,3 +46,58 @@ func (r *Rule) Save(reg Reg, off int32) bool {
 	r.N++
 	return true
 }
+
+// A Caller is what a Rule finds of the caller of a frame. Whether that can be a
+// caller, nobody has looked at yet. A Caller is to be used again and again: Find
+// overwrites it.
+type Caller struct {
+	CFA  Addr
+	PC   uint64 // the return address as it was found, with its authentication code
+	SP   uint64 // the stack pointer; with the rule's NoSP the lowest that it can be
+	RAAt Addr   // the slot that PC was read from; 0 if a register held it
+	// Vals are the saved registers, in the order of the rule's Saved. Those whose
+	// bit in Holes is set could not be read, and are 0.
+	Vals  [MaxSaved]uint64
+	Holes uint32
+}
+
+// Find applies r to a frame: it computes the CFA from the frame's registers, and
+// reads what the frame has saved. It reports false, and the register that is not
+// known, if regs lack the rule's Base or RA. A saved register whose word is missing
+// is 0 in c, PC and SP too, and its bit in Holes says so. Where r says of no place
+// that holds the return address, PC and RAAt are 0.
+func (r *Rule) Find(a *Arch, regs *Regs, mem Memory, c *Caller) (lacks Reg, ok bool) {
+	base, ok := regs.Get(r.Base)
+	if !ok {
+		return r.Base, false
+	}
+	cfa := base + uint64(int64(r.Offset))
+	pc, sp, raAt, holes := uint64(0), cfa, Addr(0), uint32(0)
+	if r.RA != NoReg {
+		if pc, ok = regs.Get(r.RA); !ok {
+			return r.RA, false
+		}
+	}
+	saved := r.Saved[:r.N]
+	vals := c.Vals[:len(saved)]
+	for i := range saved {
+		at := Addr(cfa + uint64(int64(saved[i].Off)))
+		v, ok := mem.Word(at)
+		vals[i] = v
+		if !ok {
+			holes |= 1 << i
+		}
+		switch saved[i].Reg {
+		case a.PC:
+			pc, raAt = v, at
+		case a.SP:
+			sp = v
+		}
+	}
+	c.CFA, c.PC, c.SP, c.RAAt, c.Holes = Addr(cfa), pc, sp, raAt, holes
+	return NoReg, true
+}
+
+// At returns where the i-th register of r's Saved lies in the frame that c was
+// found of.
+func (c *Caller) At(r *Rule, i int) Addr { return c.CFA + Addr(int64(r.Saved[i].Off)) }

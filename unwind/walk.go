@@ -49,6 +49,7 @@ type Walker struct {
 	hijacked bool // the last step's return address was a hijacked one
 	n        int  // frames so far
 	switches int
+	caller   arch.Caller // what apply has found, here because it is large
 	cache    [cacheSize]cached
 	pages    [256]arch.Addr // numbers of pages that hold code, by their lowest byte
 }
@@ -172,59 +173,31 @@ func (w *Walker) Next() bool {
 // apply leaves the frame by r. It computes first, and changes the registers
 // only once the caller is known to be one.
 func (w *Walker) apply(r *arch.Rule, by By) bool {
-	s, a := &w.step, w.u.arch
-	base, ok := s.Regs.Get(r.Base)
-	if !ok {
-		return w.unknown(r.Base, by)
+	s, a, c := &w.step, w.u.arch, &w.caller
+	if lacks, ok := r.Find(a, &s.Regs, s.Mem, c); !ok {
+		return w.unknown(lacks, by)
 	}
-	cfa := base + uint64(int64(r.Offset))
-	var (
-		vals  [arch.MaxSaved]uint64
-		holes uint32
-		pc    uint64
-		raAt  arch.Addr
-		sp    = cfa
-	)
-	if r.RA != arch.NoReg {
-		if pc, ok = s.Regs.Get(r.RA); !ok {
-			return w.unknown(r.RA, by)
-		}
-	}
-	for i := range r.Saved[:r.N] {
-		sl := &r.Saved[i]
-		at := arch.Addr(cfa + uint64(int64(sl.Off)))
-		v, ok := s.Mem.Word(at)
-		vals[i] = v
-		switch {
-		case sl.Reg == a.PC:
-			pc, raAt = v, at
-			if !ok && w.hijackAt(at) == nil {
-				return w.end(MemoryMissing, at, by)
-			}
-		case ok && sl.Reg == a.SP:
-			sp = v
-		case !ok && sl.Reg == a.SP:
+	if c.Holes != 0 {
+		if at := w.vital(r); at != 0 {
 			return w.end(MemoryMissing, at, by)
-		case !ok:
-			holes |= 1 << i
 		}
 	}
-	if raAt == 0 && r.RA == arch.NoReg {
+	if c.RAAt == 0 && r.RA == arch.NoReg {
 		return w.end(BadInfo, s.PC.Addr, by)
 	}
-	if !w.commit(pc, sp, raAt, r.Signal, !r.NoSP, by) {
+	if !w.commit(c.PC, c.SP, c.RAAt, r.Signal, !r.NoSP, by) {
 		return false
 	}
 	s.Regs.Keep(w.u.abi.CalleeSaved)
 	for i := range r.Saved[:r.N] {
-		sl := &r.Saved[i]
-		if holes>>i&1 == 0 {
-			s.Regs.Set(sl.Reg, vals[i])
+		reg := r.Saved[i].Reg
+		if c.Holes>>i&1 == 0 {
+			s.Regs.Set(reg, c.Vals[i])
 		} else {
 			// The walk goes on without this register, until a frame
 			// needs it.
-			s.Regs.Forget(sl.Reg)
-			s.Holes[sl.Reg] = arch.Addr(cfa + uint64(int64(sl.Off)))
+			s.Regs.Forget(reg)
+			s.Holes[reg] = c.At(r, i)
 		}
 	}
 	s.Regs.Set(a.PC, uint64(w.frame.PC.Addr))
@@ -234,6 +207,24 @@ func (w *Walker) apply(r *arch.Rule, by By) bool {
 		s.Holes[a.SP] = 0
 	}
 	return true
+}
+
+// vital returns the address of the first missing word of the caller without which
+// the walk cannot go on: that of the stack pointer, or that of the return address if
+// it is not a hijacked one, which is known without the word. It returns 0 if all
+// that is missing are other registers.
+func (w *Walker) vital(r *arch.Rule) arch.Addr {
+	a := w.u.arch
+	for i := range r.Saved[:r.N] {
+		if w.caller.Holes>>i&1 == 0 {
+			continue
+		}
+		at := w.caller.At(r, i)
+		if reg := r.Saved[i].Reg; reg == a.SP || reg == a.PC && w.hijackAt(at) == nil {
+			return at
+		}
+	}
+	return 0
 }
 
 // stepped moves to the caller whose registers are in Out.

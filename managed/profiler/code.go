@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"errors"
+	"math/bits"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/ecma"
@@ -182,43 +183,46 @@ func (n *Snapshotter) unwind(c *snapshotCode, regs, out *arch.Regs) (at arch.Add
 			c.outcome = unwind.UseRule
 		}
 	}
-	base, _ := regs.Get(r.Base)
-	cfa := arch.Addr(base) + arch.Addr(int64(r.Offset))
 	if c.code.Method == 0 {
 		return c.missing, unwindNoMethod
 	}
 	if c.behindCall && n.walk.exact && !n.called(regs) {
 		return c.why.At, unwindNoPlace
 	}
+	to := &n.caller
+	if _, ok := r.Find(n.a, regs, n.mem, to); !ok {
+		return c.why.At, unwindNoInfo // no rule has a register that a walk does not know
+	}
+	if to.Holes != 0 {
+		return to.At(r, bits.TrailingZeros32(to.Holes)), unwindNoWord
+	}
+	n.restore(r, regs, out)
+	return 0, unwound
+}
+
+// restore sets in out the registers of the caller in n.caller, which r has found of
+// the frame with regs. What the frame has not saved keeps its value in the runtime's
+// own walk, registers that calls do not preserve among them.
+func (n *Snapshotter) restore(r *arch.Rule, regs, out *arch.Regs) {
+	to := &n.caller
 	*out = *regs
-	out.Set(n.a.SP, uint64(cfa))
 	for i := range r.Saved[:r.N] {
-		s := &r.Saved[i]
-		at := cfa + arch.Addr(int64(s.Off))
-		v, ok := n.mem.Word(at)
-		if !ok {
-			return at, unwindNoWord
-		}
-		// Before it walks, the runtime puts back a return address that it has
-		// hijacked.
-		if t := n.walk.thread; at == t.HijackSlot && at != 0 {
-			v = uint64(t.HijackReturn)
-		}
-		out.Set(s.Reg, v)
+		out.Set(r.Saved[i].Reg, to.Vals[i])
 	}
-	if r.RA != arch.NoReg {
-		v, _ := out.Get(r.RA)
-		out.Set(n.a.PC, v)
+	pc := arch.Addr(to.PC)
+	// Before it walks, the runtime puts back a return address that it has
+	// hijacked.
+	if t := n.walk.thread; to.RAAt == t.HijackSlot && to.RAAt != 0 {
+		pc = t.HijackReturn
 	}
-	pc := n.pcOf(out)
 	if r.Signed {
 		pc = n.a.Strip(pc)
-		out.Set(n.a.PC, uint64(pc))
 	}
+	out.Set(n.a.PC, uint64(pc))
+	out.Set(n.a.SP, to.SP)
 	if n.a.LR != arch.NoReg {
 		out.Set(n.a.LR, uint64(pc)) // so unwinding leaves it
 	}
-	return 0, unwound
 }
 
 // called reports whether the frame that regs are of has called: a call that has

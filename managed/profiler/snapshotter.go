@@ -170,6 +170,7 @@ type Snapshotter struct {
 	walk     snapshotWalk
 	why      Why
 	step     unwind.Step
+	caller   arch.Caller     // what unwinding has found, here because it is large
 	walker   *managed.Walker // of seeds
 	frames   []managed.Frame
 }
