@@ -69,20 +69,12 @@ func (f *seedFlags) run(cmd *cobra.Command, path string) error {
 			return fmt.Errorf("--check: %w", err)
 		}
 	}
-	if cmd.Flags().Changed("mode") {
-		if _, err := profiler.ParseMode(f.mode); err != nil {
-			return misuse("--mode: %v", err)
-		}
-	}
-	d, err := f.open(path)
+	r, err := f.openReplayer(cmd, path, f.mode)
 	if err != nil {
 		return err
 	}
+	d := r.d
 	defer d.Close()
-	r, err := newReplayer(d)
-	if err != nil {
-		return err
-	}
 	out := &report.Seeds{Head: d.head(), Asked: f.hazards}
 	for _, t := range d.selected {
 		if m, _ := d.session.Thread(t.ID); m == nil && len(f.threads) == 0 {
@@ -110,7 +102,8 @@ func (f *seedFlags) run(cmd *cobra.Command, path string) error {
 	return nil
 }
 
-// seed finds the seed of t, and what becomes of it.
+// seed finds the seed of t, and what DoStackSnapshot returns with it, without one,
+// and with the seed of --check if that is given.
 func (f *seedFlags) seed(r *replayer, t *loader.Thread, given []byte) (report.Seed, error) {
 	m, rt := r.d.session.Thread(t.ID)
 	n, err := r.of(rt)

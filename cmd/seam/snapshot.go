@@ -96,22 +96,13 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if f.abortAfter < 0 {
 		return misuse("--abort-after %d: not a number of callbacks", f.abortAfter)
 	}
-	if cmd.Flags().Changed("mode") {
-		if _, err := profiler.ParseMode(f.mode); err != nil {
-			return misuse("--mode: %v", err)
-		}
-	}
-	d, err := f.open(path)
+	r, err := f.openReplayer(cmd, path, f.mode)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	r, err := newReplayer(d)
-	if err != nil {
-		return err
-	}
+	defer r.d.Close()
 	r.names = f.format == "text" // the other form has none
-	if err := out.Begin(d.head()); err != nil {
+	if err := out.Begin(r.d.head()); err != nil {
 		return err
 	}
 	calls, whole := 0, true
@@ -126,7 +117,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		err = f.eachThread(cmd, r, each)
 	}
 	if err == nil {
-		err = out.End(d.stacks.Summary())
+		err = out.End(r.d.stacks.Summary())
 	}
 	if err = errors.Join(err, w.Flush()); err != nil {
 		return err
@@ -236,6 +227,25 @@ func readContext(s string) ([]byte, error) {
 		return text, nil
 	}
 	return b, nil
+}
+
+// openReplayer opens the dump at path for replays, whose --mode is mode. The caller
+// closes the replayer's dump.
+func (f *shared) openReplayer(cmd *cobra.Command, path, mode string) (*replayer, error) {
+	if cmd.Flags().Changed("mode") {
+		if _, err := profiler.ParseMode(mode); err != nil {
+			return nil, misuse("--mode: %v", err)
+		}
+	}
+	d, err := f.open(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := newReplayer(d)
+	if err != nil {
+		d.Close()
+	}
+	return r, err
 }
 
 // A replayer replays calls over a dump.
