@@ -18,15 +18,39 @@ const maxLinks = 1 << 13
 // writes no NT_FILE, and leaves out the pages that hold most images' headers:
 // those come from the files, which are looked for at once.
 func (g *coreImages) fromLinkMap() {
-	aux := g.auxv
-	at := aux[atPhdr]
-	if at == 0 {
+	if g.auxv[atPhdr] == 0 {
 		g.p.warn("no_images", -1, "the core has neither NT_FILE nor AT_PHDR: its images are not known")
 		return
 	}
-	path, _ := g.mem.text(arch.Addr(aux[atExecFn]))
+	exec := g.execImage()
+	g.add(exec)
+	progs := exec.elfProgs()
+	base := arch.Addr(g.auxv[atBase]) // of the dynamic linker; 0 in a static program
+	for _, p := range progs {
+		if p.Type == elf.PT_DYNAMIC {
+			g.walkLinks(exec, objfile.DynamicTag(g.mem, arch.Addr(exec.bias+p.Vaddr), elf.DT_DEBUG), base, interp(exec, progs))
+		}
+	}
+	if len(progs) == 0 {
+		g.p.warn("no_images", -1, "the program headers of %s are neither in the core nor in a file at hand: which libraries it has loaded is not known", exec.Path)
+	}
+	if base == 0 || g.known(base) {
+		return
+	}
+	ld := &Image{Format: "elf", Path: interp(exec, progs), bias: uint64(base)}
+	if ld.Path == "" {
+		ld.ID.Name = "[ld.so]"
+	}
+	g.loaded(ld, base)
+}
+
+// execImage makes the image of the program itself. Its headers are read where the
+// auxiliary vector says that they lie, else from its file.
+func (g *coreImages) execImage() *Image {
+	at := g.auxv[atPhdr]
+	path, _ := g.mem.text(arch.Addr(g.auxv[atExecFn]))
 	exec := &Image{Format: "elf", Path: path}
-	if n := aux[atPhnum]; n > 0 && n < 1024 {
+	if n := g.auxv[atPhnum]; n > 0 && n < 1024 {
 		if raw := g.mem.View(arch.Addr(at), int(n)*objfile.ProgSize); raw != nil {
 			exec.progs, _ = objfile.ParseProgs(raw, 0, int(n))
 			exec.bias = execBias(exec.progs, at)
@@ -38,30 +62,8 @@ func (g *coreImages) fromLinkMap() {
 	if exec.progs != nil {
 		exec.ID.BuildID = objfile.MappedBuildID(g.mem, exec.bias, exec.progs)
 	}
-	progs := exec.elfProgs()
 	g.place(exec, arch.Addr(at), arch.Addr(at))
-	g.add(exec)
-	base := arch.Addr(aux[atBase]) // of the dynamic linker; 0 in a static program
-	for _, p := range progs {
-		if p.Type == elf.PT_DYNAMIC {
-			g.walkLinks(exec, objfile.DynamicTag(g.mem, arch.Addr(exec.bias+p.Vaddr), elf.DT_DEBUG), base, interp(exec, progs))
-		}
-	}
-	if len(progs) == 0 {
-		g.p.warn("no_images", -1, "the program headers of %s are neither in the core nor in a file at hand: which libraries it has loaded is not known", path)
-	}
-	for _, m := range g.list {
-		if m.span.Has(base) {
-			return
-		}
-	}
-	if base != 0 {
-		ld := &Image{Format: "elf", Path: interp(exec, progs), bias: uint64(base)}
-		if ld.Path == "" {
-			ld.ID.Name = "[ld.so]"
-		}
-		g.loaded(ld, base)
-	}
+	return exec
 }
 
 // execBias returns what was added to the program's link addresses, at being
@@ -82,7 +84,8 @@ func execBias(progs []objfile.Prog, at uint64) uint64 {
 	return 0
 }
 
-// execFile takes the program's headers from its file.
+// execFile takes the program's headers from its file, if that is the program: a
+// file of its name need not be, and need not even be an ELF file.
 func (g *coreImages) execFile(exec *Image, at uint64) {
 	g.adopt(exec)
 	g.source(exec)
@@ -91,12 +94,10 @@ func (g *coreImages) execFile(exec *Image, at uint64) {
 	if s.open() == nil {
 		return
 	}
-	bias := execBias(s.progs(), at)
-	exec.bias = bias
-	if why := exec.checkDynamic(s.bytes(), s.progs()); s.elf.Entry+bias != g.auxv[atEntry] || len(s.progs()) != int(g.auxv[atPhnum]) || why != "" {
-		s.refused = s.file + " is not the program of the dump: its entry point, program headers or dynamic section differ"
-		s.mapped, s.elf, s.state, s.file = nil, nil, ImageDiffers, ""
-		g.p.warn("image_differs", -1, "%s", s.refused)
+	exec.bias = execBias(s.progs(), at)
+	if s.elf == nil || s.elf.Entry+exec.bias != g.auxv[atEntry] || len(s.progs()) != int(g.auxv[atPhnum]) ||
+		exec.checkDynamic(s.bytes(), s.progs()) != "" {
+		g.refuse(s, "program", "its entry point, program headers or dynamic section differ")
 	}
 }
 
@@ -164,20 +165,6 @@ func (g *coreImages) loaded(m *Image, base arch.Addr) {
 	}
 	g.place(m, base, max(base, m.dynAt))
 	g.add(m)
-}
-
-// place sets the span of an image by its program headers, or, without them,
-// from the mapping that holds first to the end of the one that holds last.
-func (g *coreImages) place(m *Image, first, last arch.Addr) {
-	if span, ok := progSpan(m.elfProgs()); ok {
-		m.span = arch.Span{Lo: span.Lo + arch.Addr(m.bias), Hi: span.Hi + arch.Addr(m.bias)}
-		return
-	}
-	lo, ok := g.mem.mappedAt(first)
-	hi, ok2 := g.mem.mappedAt(last)
-	if ok && ok2 && lo.Lo <= hi.Hi {
-		m.span = arch.Span{Lo: lo.Lo, Hi: hi.Hi}
-	}
 }
 
 // dynamicAt returns where PT_DYNAMIC lies, or 0.

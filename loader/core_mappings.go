@@ -2,7 +2,6 @@ package loader
 
 import (
 	"debug/elf"
-	"path"
 	"strings"
 
 	"github.com/seamwalk/seam/arch"
@@ -115,7 +114,14 @@ func wholeFile(progs []objfile.Prog, n uint64) bool {
 // at a page: ReadyToRun assemblies are aligned to 64 bytes, others to 16 or so.
 func (b *grouper) pe(i int) (m *Image, n int) {
 	f := b.maps[i]
-	if h, at := b.g.peHeaderAt(f.Lo, b.exec && f.off > 0); h != nil {
+	first, find := b.g.peHeaderAt, b.g.peHeaderAt
+	if b.exec {
+		find = b.g.bundledPE
+		if f.off > 0 {
+			first = find
+		}
+	}
+	if h, at := first(f.Lo); h != nil {
 		return b.peImage(i, f.Lo+arch.Addr(at), f.off+at, h)
 	}
 	if !b.mappedPE(i) {
@@ -124,7 +130,7 @@ func (b *grouper) pe(i int) (m *Image, n int) {
 	// The first page of .text has the headers too, when both are mapped from
 	// one offset. A composite image's was dumped without its header page.
 	t := b.maps[i+1]
-	if h, at := b.g.peHeaderAt(t.Lo, b.exec); h != nil && t.off == f.off {
+	if h, at := find(t.Lo); h != nil && t.off == f.off {
 		if base := f.Lo + arch.Addr(at); b.isSection(h, base, f.off+at, t) {
 			return b.peImage(i, base, f.off+at, h)
 		}
@@ -176,8 +182,7 @@ func (b *grouper) headless(i int) (m *Image, n int) {
 		}
 		return &Image{Format: "pe", shift: f.off, bias: uint64(f.Lo), span: f.Span}, n
 	}
-	ext := strings.ToLower(path.Ext(f.path))
-	if ext == ".dll" || ext == ".exe" || b.exec && f.off > 0 {
+	if namedPE(f.path) || b.exec && f.off > 0 {
 		return &Image{Format: "pe", Flat: true, shift: f.off, bias: uint64(f.Lo), span: f.Span}, 1
 	}
 	if f.off != 0 || !b.code(i) {

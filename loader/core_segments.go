@@ -24,7 +24,7 @@ func (g *coreImages) fromSegments(loads []objfile.Prog) {
 			continue
 		}
 		lo := arch.Addr(l.Vaddr)
-		h, at := g.peHeaderAt(lo, true)
+		h, at := g.bundledPE(lo)
 		if h == nil {
 			continue
 		}

@@ -64,20 +64,6 @@ func started(t testing.TB, path string, args ...string) (pid int, line string) {
 	return c.Process.Pid, line
 }
 
-// compiled makes a program of C source.
-func compiled(t testing.TB, source string, flags ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	src, out := filepath.Join(dir, "p.c"), filepath.Join(dir, "program")
-	if err := os.WriteFile(src, []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if msg, err := exec.Command("gcc", append([]string{"-g", "-O1", "-Wl,--build-id=sha1", "-o", out, src}, flags...)...).CombinedOutput(); err != nil {
-		t.Skipf("gcc: %v: %s", err, msg)
-	}
-	return out
-}
-
 // gcored returns a core of a process, written by gdb.
 func gcored(t testing.TB, pid int, commands ...string) string {
 	t.Helper()

@@ -81,19 +81,28 @@ func progSpan(progs []objfile.Prog) (s arch.Span, ok bool) {
 	return s, ok && s.Lo < s.Hi
 }
 
-// peHeaderAt looks in the dump for PE headers in the page at a: at its start,
-// or anywhere if the image lies in a bundle.
-func (g *imageList) peHeaderAt(a arch.Addr, anywhere bool) (h *objfile.PE, at uint64) {
+// peHeaderAt returns the PE headers that the dump has at a, or nil.
+func (g *imageList) peHeaderAt(a arch.Addr) (h *objfile.PE, at uint64) {
+	return g.firstPE(a, 1)
+}
+
+// bundledPE returns the first PE headers in the page at a, and how far into it
+// they lie: in a single-file bundle an image need not begin at a page.
+func (g *imageList) bundledPE(a arch.Addr) (h *objfile.PE, at uint64) {
+	return g.firstPE(a, pageSize)
+}
+
+// firstPE looks for PE headers in the n bytes from a on that the dump has, where
+// a bundle can have them: at multiples of 16.
+func (g *imageList) firstPE(a arch.Addr, n int) (h *objfile.PE, at uint64) {
 	page := g.mem.dumped(a)
 	data := page[:min(len(page), 3*pageSize)]
-	for at := 0; at < pageSize && at+64 <= len(data); at += 16 {
-		if data[at] == 'M' && data[at+1] == 'Z' {
-			if h, err := objfile.ParsePE(data[at:]); err == nil && h.For(g.p.Arch) {
-				return h, uint64(at)
-			}
+	for at := 0; at < n && at+64 <= len(data); at += 16 {
+		if data[at] != 'M' || data[at+1] != 'Z' {
+			continue
 		}
-		if !anywhere {
-			break
+		if h, err := objfile.ParsePE(data[at:]); err == nil && h.For(g.p.Arch) {
+			return h, uint64(at)
 		}
 	}
 	return nil, 0
