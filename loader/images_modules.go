@@ -28,7 +28,7 @@ func (g *imageList) module(d module) {
 	m := g.headed(d.base)
 	if m == nil {
 		m = &Image{Format: "elf", bias: uint64(d.base), span: arch.Span{Lo: d.base, Hi: d.base + arch.Addr(d.size)}}
-		if d.isPE() {
+		if d.isPE(g.p.ABI) {
 			m.Format = "pe"
 		}
 	}
@@ -62,15 +62,15 @@ func (g *imageList) headed(base arch.Addr) *Image {
 }
 
 // isPE reports whether the module is a PE file: by its identity, or else by its
-// name.
-func (d *module) isPE() bool {
+// name and by what programs of the operating system are.
+func (d *module) isPE(abi *arch.ABI) bool {
 	switch {
 	case d.id.BuildID != "":
 		return false
 	case d.id.Timestamp != 0 || d.id.Size != 0:
 		return true
 	}
-	return namedPE(d.path)
+	return namedPE(d.path) || abi.NativeFormat == "pe"
 }
 
 // namedPE reports whether files of that name are PE files.

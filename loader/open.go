@@ -84,8 +84,10 @@ func (l Limits) withDefaults() Limits {
 }
 
 // A format is a kind of dump: how to know it by its first bytes, and how to
-// open it. open gets the whole file, mapped; it fills everything of the
-// process but Path and Format.
+// open it. open gets the whole file, mapped. It makes a process by newProcess and
+// fills in its memory (Memory.lists and Memory.holds), its threads and its images
+// (newImageList); Path and Format are Open's business, and so is what Options say
+// of all formats.
 type format struct {
 	name string
 	is   func(head []byte) bool
@@ -93,7 +95,9 @@ type format struct {
 }
 
 // formats lists the kinds of dump, in the order of asking. A new one is a file
-// of its own and a line here.
+// of its own and a line here. It is not for programs that import the package to
+// extend: what a format fills in, memory and images, would have to be promised
+// to them first.
 var formats = []format{
 	{"elf-core", isELFCore, openELFCore},
 }
