@@ -95,7 +95,7 @@ func (g *coreImages) execFile(exec *Image, at uint64) {
 		return
 	}
 	exec.bias = execBias(s.progs(), at)
-	if s.elf == nil || s.elf.Entry+exec.bias != g.auxv[atEntry] || len(s.progs()) != int(g.auxv[atPhnum]) ||
+	if s.elf.Entry+exec.bias != g.auxv[atEntry] || len(s.progs()) != int(g.auxv[atPhnum]) ||
 		exec.checkDynamic(s.bytes(), s.progs()) != "" {
 		g.refuse(s, "program", "its entry point, program headers or dynamic section differ")
 	}
