@@ -135,14 +135,14 @@ func (f *seedFlags) seed(r *replayer, t *loader.Thread, given []byte) (report.Se
 // hazards returns the guidelines that the process breaks, each with the lines of
 // text that show the frames.
 func (r *replayer) hazards() (out []report.Hazard, err error) {
-	found, err := profiler.Hazards(r.d.session, r.d.frameNames)
+	found, err := profiler.Hazards(r.d.stacks)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range found {
 		shown := report.Hazard{Hazard: h}
-		for _, f := range h.Frames {
-			shown.Shown = append(shown.Shown, fmt.Sprintf("thread %d, frame %d: %v %s", f.TID, f.Index, f.Frame.PC.Addr, f.Name))
+		for i := range h.Frames {
+			shown.Shown = append(shown.Shown, h.Frames[i].String())
 		}
 		out = append(out, shown)
 	}
@@ -191,18 +191,4 @@ func (d *dump) seedContext(s *profiler.Seed, f *stacks.Frame) *report.SeedContex
 		}
 	}
 	return c
-}
-
-// frameNames returns the names of frames of t: of a native function its symbol's,
-// of a method the name in the metadata, "" where there is no name.
-func (d *dump) frameNames(t *loader.Thread, frames []managed.Frame) []string {
-	named := d.stacks.Describe(t, frames, unwind.Stop{Reason: unwind.EndOfStack})
-	out := make([]string, len(frames))
-	for i := range named.Frames {
-		f := &named.Frames[i]
-		if out[i] = f.Function; f.Method != nil {
-			out[i] = f.Method.Name
-		}
-	}
-	return out
 }

@@ -26,9 +26,9 @@ var floors = [][]string{
 	{"loader", "unwind", "internal/ecma"},
 	{"managed/clr"},
 	{"managed"},
-	{"managed/profiler"},
 	{"internal/symbolize"},
 	{"managed/stacks"},
+	{"managed/profiler"},
 	{"internal/report"},
 	{"cmd/seam"},
 }

@@ -8,6 +8,11 @@
 // [Hazards] looks for threads of a dump in which an asynchronous walk has gone
 // wrong: profilers that wait for what the thread that they stopped holds.
 //
+//	session := managed.Open(process, nil)
+//	snapshotter, err := profiler.New(session)
+//	hr := snapshotter.Do(profiler.Request{TID: 4711}, func(c profiler.Call) profiler.HRESULT { ... })
+//	broken, err := profiler.Hazards(stacks.Of(session, nil))
+//
 // A walk here shares the look-up of code and the unwind rules with package
 // managed, and nothing else.
 package profiler

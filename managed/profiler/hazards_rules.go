@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/stacks"
 )
 
 // A hazardRule is a guideline for asynchronous walks, of the documentation of
@@ -46,8 +46,8 @@ func (j *judge) deadTarget(w, t *stoppedStack) (h Hazard, ok bool) {
 		why = fmt.Sprintf("the runtime counts it as ended (state %#x)", t.thread.State)
 	}
 	for k := t.at; k < len(t.frames) && why == ""; k++ {
-		if matches(t.names[k], exitFunctions) {
-			why = "it was stopped in " + t.names[k]
+		if matches(t.function(k), exitFunctions) {
+			why = "it was stopped in " + t.function(k)
 		}
 	}
 	if why == "" {
@@ -146,7 +146,7 @@ func (j *judge) firstCall(w, t *stoppedStack) (h Hazard, ok bool) {
 // and none of the allocator or loader younger still.
 func (j *judge) between(w *stoppedStack, in int) bool {
 	for k := range in {
-		if lockKindOf(w.names[k]) != "" {
+		if lockKindOf(w.function(k)) != "" {
 			return false
 		}
 		if w.images[k] == j.runtime {
@@ -198,10 +198,10 @@ func (j *judge) sharedLock(w, t *stoppedStack) (h Hazard, ok bool) {
 	}
 	at := 0
 	for h.Lock == "" && at < in {
-		h.Lock = lockKindOf(w.names[at])
+		h.Lock = lockKindOf(w.function(at))
 		at++
 	}
-	held := j.holds(t, func(k int) bool { return lockKindOf(t.names[k]) == h.Lock })
+	held := j.holds(t, func(k int) bool { return lockKindOf(t.function(k)) == h.Lock })
 	if h.Lock == "" && w.waiting && w.images[in-1] == j.runtime {
 		h.Lock = "runtime"
 		held = j.holds(t, func(k int) bool { return t.images[k] == j.runtime })
@@ -209,7 +209,7 @@ func (j *judge) sharedLock(w, t *stoppedStack) (h Hazard, ok bool) {
 	if w.waiting {
 		h.LockAt, h.Holder = w.word, j.owner(w.word)
 	}
-	if h.Lock == "" && w.waiting && w.images[at-1] != nil && w.names[at-1] == "" {
+	if h.Lock == "" && w.waiting && w.images[at-1] != nil && w.function(at-1) == "" {
 		// Nobody can say what these functions are called. That both threads are
 		// in one image, or that the word names the target, says enough.
 		h.Lock = "unknown, of " + w.images[at-1].ID.Name
@@ -237,7 +237,7 @@ func (j *judge) sharedLock(w, t *stoppedStack) (h Hazard, ok bool) {
 // holds returns the youngest frame of t, where it was stopped, for which is
 // holds; -1 if there is none. What managed code called before does not count.
 func (j *judge) holds(t *stoppedStack, is func(k int) bool) int {
-	for k := t.at; k < len(t.frames) && t.frames[k].Kind == managed.Native; k++ {
+	for k := t.at; k < len(t.frames) && t.frames[k].Kind == stacks.Native; k++ {
 		if is(k) {
 			return k
 		}
@@ -263,7 +263,7 @@ func (j *judge) owner(word arch.Addr) uint32 {
 // firstManaged returns the index of the youngest managed frame, -1 if there is none.
 func firstManaged(st *stoppedStack) int {
 	for k := range st.frames {
-		if st.frames[k].Kind == managed.Managed {
+		if st.frames[k].Kind == stacks.Managed {
 			return k
 		}
 	}

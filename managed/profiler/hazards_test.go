@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,10 +13,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/seamwalk/seam/internal/corpus"
 
-	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/stacks"
 )
 
 // A packedFinder finds the images of the recorded cases, which are packed.
@@ -55,35 +56,10 @@ func openHung(t *testing.T, name string, files bool) *managed.Session {
 	return managed.Open(p, nil)
 }
 
-// symbolNames names the functions that decide in the recorded cases by the
-// dynamic symbols of their images, if these are at hand.
-func symbolNames(s *managed.Session) Namer {
-	return func(t *loader.Thread, frames []managed.Frame) []string {
-		out := make([]string, len(frames))
-		for i := range frames {
-			f := &frames[i]
-			if f.Kind == managed.Managed {
-				m, _ := f.Runtime.Describe(f.Code.Method)
-				out[i] = m.Name
-				continue
-			}
-			img := s.Process.ImageAt(f.PC.Lookup())
-			if img == nil {
-				continue
-			}
-			for _, name := range []string{"malloc", "free", "dl_iterate_phdr", "pthread_mutex_lock"} {
-				if a, size, ok := img.Lookup(name); ok && f.PC.Lookup()-a < arch.Addr(size) {
-					out[i] = name
-				}
-			}
-		}
-		return out
-	}
-}
-
-func hazardsOf(t *testing.T, s *managed.Session) []Hazard {
+// brokenIn returns the guidelines that the process of s breaks.
+func brokenIn(t *testing.T, s *managed.Session) []Hazard {
 	t.Helper()
-	hs, err := Hazards(s, symbolNames(s))
+	hs, err := Hazards(stacks.Of(s, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +92,7 @@ func TestHazardsHung(t *testing.T) {
 			}
 			for _, files := range []bool{true, false} {
 				s := openHung(t, c.name, files)
-				hs := hazardsOf(t, s)
+				hs := brokenIn(t, s)
 				if len(hs) != 1 {
 					t.Fatalf("%d hazards: %+v", len(hs), hs)
 				}
@@ -158,7 +134,7 @@ func TestHazardsHung(t *testing.T) {
 func TestHazardsNone(t *testing.T) {
 	for _, c := range []string{"net10-scenarios-x64/normal.zst", "net10-busy-x64/a/dump.zst", "net10-busy-x64/b/dump.zst", "net10-busy-x64/c/dump.zst", "deep-dotnet-x64/dump.zst", "net10-callbacks-x64/dump.zst"} {
 		s := openCase(t, filepath.Dir(c), filepath.Base(c))
-		if hs := hazardsOf(t, s); len(hs) > 0 {
+		if hs := brokenIn(t, s); len(hs) > 0 {
 			t.Errorf("%s: %+v", c, hs)
 		}
 	}
@@ -168,11 +144,11 @@ func TestHazardsNone(t *testing.T) {
 func TestHazardsDead(t *testing.T) {
 	dir := filepath.Join("net10-hung-x64", "malloc")
 	s := openHung(t, "malloc", false)
-	target := hazardsOf(t, s)[0].Target
+	target := brokenIn(t, s)[0].Target
 	m, _ := s.Thread(target)
 	v, _ := s.Process.Memory.Word(m.Addr)
 	s = openEdited(t, dir, "dump.zst", edit{m.Addr, v | 0x800})
-	hs := hazardsOf(t, s)
+	hs := brokenIn(t, s)
 	if len(hs) != 1 || !strings.Contains(hs[0].Rule, "alive") || hs[0].Target != target {
 		t.Errorf("%+v", hs)
 	}
@@ -188,12 +164,11 @@ func TestHazardRules(t *testing.T) {
 	stack := func(tid uint32, th *clr.Thread, waiting bool, handler int, fs ...frame) stoppedStack {
 		st := stoppedStack{tid: tid, thread: th, waiting: waiting, handler: handler, at: handler + 2}
 		for _, f := range fs {
-			kind := managed.Native
+			place := &stacks.Place{Kind: stacks.Native, Function: f.name}
 			if f.img == nil {
-				kind = managed.Managed
+				place = &stacks.Place{Kind: stacks.Managed, Method: &stacks.Method{Name: f.name}}
 			}
-			st.frames = append(st.frames, managed.Frame{Kind: kind})
-			st.names = append(st.names, f.name)
+			st.frames = append(st.frames, stacks.Frame{Place: place})
 			st.images = append(st.images, f.img)
 		}
 		if handler >= 0 {
@@ -229,5 +204,18 @@ func TestHazardRules(t *testing.T) {
 		case c.want != "" && (len(hs) != 1 || !strings.Contains(hs[0].Rule, c.want) || hs[0].Walker != 1 || hs[0].Target != 2):
 			t.Errorf("%s: %+v", c.name, hs)
 		}
+	}
+}
+
+// TestHazardsNothingToLookAt asks for the guidelines that nothing breaks, and a
+// process without a CoreCLR.
+func TestHazardsNothingToLookAt(t *testing.T) {
+	if hs, err := Hazards(nil); hs != nil || err == nil {
+		t.Errorf("no stacks: %v, %v", hs, err)
+	}
+	s := openFixture(t, "net10-hello")
+	s.Runtimes = nil
+	if hs, err := Hazards(stacks.Of(s, nil)); hs != nil || !errors.Is(err, ErrNoRuntime) {
+		t.Errorf("no runtime: %v, %v", hs, err)
 	}
 }

@@ -65,6 +65,9 @@ func Of(session *managed.Session, opt *Options) *Stacks {
 	return s
 }
 
+// Session returns the session that s is of.
+func (s *Stacks) Session() *managed.Session { return s.session }
+
 // Threads returns the threads of the process, the one that the dump was made for
 // in front, the others in the order of the dump.
 func (s *Stacks) Threads() []*loader.Thread {
