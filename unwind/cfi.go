@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // Bounds of what call frame information may claim.
@@ -47,7 +48,8 @@ type cfi struct {
 	span  arch.Span // of the image
 	bias  uint64
 	sect  section
-	base  bases
+	base  objfile.Bases // of pointers; Func differs by FDE, and is not set here
+	ptrs  objfile.Pointers
 	debug bool // .debug_frame
 
 	mu   sync.RWMutex
@@ -243,7 +245,7 @@ func (t *cfi) parseCIE(a arch.Addr) (*cie, fault) {
 // that is not known is passed over if "z" gave the size of the whole.
 func (t *cfi) augmentation(ci *cie, aug []byte, c *cursor) bool {
 	if ci.addrSize == 4 {
-		ci.enc = peUdata4
+		ci.enc = objfile.PtrU4
 	}
 	after := -1
 	if len(aug) > 0 && aug[0] == 'z' {
@@ -265,11 +267,11 @@ letters:
 		case 'P':
 			// Read, not followed: it may be indirect, and its word missing.
 			enc := c.u8()
-			if enc&0x70 == peAligned {
+			if enc&objfile.PtrBase == objfile.PtrAligned {
 				c.bytes(uint64(-c.here()) & uint64(t.arch.Word-1))
-				enc = peAbsptr
+				enc = objfile.PtrAbs
 			}
-			if enc != peOmit {
+			if enc != objfile.PtrOmit {
 				c.value(enc, t.arch.Word)
 			}
 		case 'S':
@@ -309,7 +311,7 @@ func (t *cfi) body(r *record, c *cursor, d *fde) fault {
 	}
 	d.at, d.cie = r.at, ci
 	c.bytes(uint64(ci.segSize))
-	lo, missing := t.pointer(c, ci.enc, t.base)
+	lo, missing := t.pointer(c, ci.enc, &t.base)
 	if missing != 0 {
 		return fault{InfoMissing, missing}
 	}

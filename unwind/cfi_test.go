@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // rowText writes a row on one line, registers by number.
@@ -123,7 +124,7 @@ func TestInstructions(t *testing.T) {
 				continue
 			}
 			fns := []function{{lo: synthBase + 0x100, size: 0x40, cie: entryRule(arch.AMD64).bytes(tt.cie), fde: tt.fde}}
-			m := newSynth(arch.AMD64, peDatarel|peSdata4, fns)
+			m := newSynth(arch.AMD64, objfile.PtrDataRel|objfile.PtrS4, fns)
 			if debug {
 				m = newDebug(arch.AMD64, fns)
 			}
@@ -140,8 +141,8 @@ func TestInstructions(t *testing.T) {
 
 // set_loc takes an address as the CIE encodes addresses.
 func TestSetLoc(t *testing.T) {
-	for _, enc := range []uint8{peAbsptr, peUdata4, peSdata8, pePcrel | peSdata4, peUleb} {
-		fns := []function{{lo: synthBase + 0x100, size: 0x40, enc: enc, abs: enc == peAbsptr}}
+	for _, enc := range []uint8{objfile.PtrAbs, objfile.PtrU4, objfile.PtrS8, objfile.PtrPCRel | objfile.PtrS4, objfile.PtrULEB} {
+		fns := []function{{lo: synthBase + 0x100, size: 0x40, enc: enc, abs: enc == objfile.PtrAbs}}
 		// Assembled twice: a pointer relative to itself must know where it lies.
 		at := uint64(0)
 		for range 2 {
@@ -150,7 +151,7 @@ func TestSetLoc(t *testing.T) {
 			b, _ := frames(arch.AMD64, synthEH, false, fns)
 			at = synthEH + uint64(len(b)-len(prog)) + 1
 		}
-		m := newSynth(arch.AMD64, peDatarel|peSdata4, fns)
+		m := newSynth(arch.AMD64, objfile.PtrDataRel|objfile.PtrS4, fns)
 		for pc, want := range map[arch.Addr]string{
 			synthBase + 0x107: "cfa=r7+8 r16=c-8", synthBase + 0x108: "cfa=r7+16 r16=c-8"} {
 			if got, f := rowOf(m, arch.PC{Addr: pc, Exact: true}); got != want {
@@ -173,7 +174,7 @@ func TestCIE(t *testing.T) {
 		{"version 3", function{version: 3}, false, plain},
 		{"version 4", function{version: 4}, false, plain},
 		{"version 2", function{version: 2}, false, "bad"},
-		{"no augmentation", function{aug: "\x00", enc: peAbsptr}, true, "bad"}, // "\0\0": the version's fields begin a byte late
+		{"no augmentation", function{aug: "\x00", enc: objfile.PtrAbs}, true, "bad"}, // "\0\0": the version's fields begin a byte late
 		{"P, L and R", function{aug: "zPLR"}, false, plain},
 		{"signal frame", function{aug: "zRS"}, false, plain},
 		{"key B", function{aug: "zRB"}, false, plain},
@@ -182,9 +183,9 @@ func TestCIE(t *testing.T) {
 		{"unknown letter", function{aug: "X"}, false, "bad"},
 		{"64-bit", function{wide: true}, false, plain},
 		{"absolute", function{abs: true}, false, plain},
-		{"udata4", function{enc: peUdata4}, false, plain},
-		{"sdata8, pcrel", function{enc: pePcrel | peSdata8}, false, plain},
-		{"uleb", function{enc: peUleb}, false, plain},
+		{"udata4", function{enc: objfile.PtrU4}, false, plain},
+		{"sdata8, pcrel", function{enc: objfile.PtrPCRel | objfile.PtrS8}, false, plain},
+		{"uleb", function{enc: objfile.PtrULEB}, false, plain},
 		{"debug version 3", function{version: 3}, true, plain},
 		{"debug version 4", function{version: 4}, true, plain},
 		{"debug 64-bit", function{version: 4, wide: true}, true, plain},
@@ -193,7 +194,7 @@ func TestCIE(t *testing.T) {
 	for _, tt := range tests {
 		tt.f.lo, tt.f.size = synthBase+0x100, 0x40
 		fns := []function{tt.f}
-		m := newSynth(arch.AMD64, peDatarel|peSdata4, fns)
+		m := newSynth(arch.AMD64, objfile.PtrDataRel|objfile.PtrS4, fns)
 		if tt.debug {
 			m = newDebug(arch.AMD64, fns)
 		}
@@ -215,8 +216,8 @@ func TestTableEncodings(t *testing.T) {
 		fns = append(fns, function{lo: synthBase + 0x100*(i+1), size: 0x40,
 			fde: asm{}.u8(cfaDefCFAOffset).uleb(16 + 8*i)})
 	}
-	for _, enc := range []uint8{peDatarel | peSdata4, peDatarel | peSdata8, pePcrel | peSdata4,
-		peUdata4, peUdata8, peAbsptr, peUleb, peDatarel | peSleb, peOmit} {
+	for _, enc := range []uint8{objfile.PtrDataRel | objfile.PtrS4, objfile.PtrDataRel | objfile.PtrS8, objfile.PtrPCRel | objfile.PtrS4,
+		objfile.PtrU4, objfile.PtrU8, objfile.PtrAbs, objfile.PtrULEB, objfile.PtrDataRel | objfile.PtrSLEB, objfile.PtrOmit} {
 		m := newSynth(arch.AMD64, enc, fns)
 		for i, f := range fns {
 			want := fmt.Sprintf("cfa=r7+%d r16=c-8", 16+8*i)
@@ -241,7 +242,7 @@ func TestTableEncodings(t *testing.T) {
 // FDEs of functions without a byte, at the address of the next one, hide
 // nothing.
 func TestEmptyFunctions(t *testing.T) {
-	for _, enc := range []uint8{peDatarel | peSdata4, peOmit} {
+	for _, enc := range []uint8{objfile.PtrDataRel | objfile.PtrS4, objfile.PtrOmit} {
 		fns := []function{{lo: synthBase + 0x100, size: 0x40, fde: asm{}.u8(cfaDefCFAOffset, 16)},
 			{lo: synthBase + 0x100}, {lo: synthBase + 0x100}, {lo: synthBase + 0x180}}
 		m := newSynth(arch.AMD64, enc, fns)
@@ -258,7 +259,7 @@ func TestEmptyFunctions(t *testing.T) {
 func TestAbsoluteOfFileAndDump(t *testing.T) {
 	bias, at := uint64(0x10000000), uint64(synthBase+0x100)
 	for _, lo := range []uint64{synthBase + 0x100, at - bias} {
-		m := newSynth(arch.AMD64, peOmit, []function{{lo: lo, size: 0x40, abs: true}})
+		m := newSynth(arch.AMD64, objfile.PtrOmit, []function{{lo: lo, size: 0x40, abs: true}})
 		m.bias = bias
 		got, f := rowOf(m, arch.PC{Addr: synthBase + 0x110, Exact: true})
 		if got != "cfa=r7+8 r16=c-8" {
@@ -271,7 +272,7 @@ func TestAbsoluteOfFileAndDump(t *testing.T) {
 // neither minutes nor gigabytes.
 func TestHostileCIEs(t *testing.T) {
 	head := func(b asm, program int) asm {
-		body := asm{}.u32(0).u8(1).str("zR").uleb(1).sleb(-8).u8(16).block(asm{}.u8(peUdata4))
+		body := asm{}.u32(0).u8(1).str("zR").uleb(1).sleb(-8).u8(16).block(asm{}.u8(objfile.PtrU4))
 		return b.u32(uint32(len(body) + program)).bytes(body)
 	}
 	for name, b := range map[string]asm{

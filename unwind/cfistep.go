@@ -8,16 +8,18 @@ import (
 
 // A finder finds FDEs by address: by a sorted table, or by an index.
 type finder interface {
-	// find returns where the FDE lies that may cover a, or noFDE. A thorough
-	// search does not trust the linker's table.
-	find(a arch.Addr, thorough bool) (arch.Addr, fault)
+	// find returns where the FDE lies that may cover a, or noFDE.
+	find(a arch.Addr) (arch.Addr, fault)
+	// findOfAll is find among all FDEs that there are, whether the linker's
+	// sorted table lists them or not.
+	findOfAll(a arch.Addr) (arch.Addr, fault)
 }
 
 const noFDE = ^arch.Addr(0)
 
 // lookup parses the FDE that covers a, if one does.
 func (t *cfi) lookup(in finder, a arch.Addr, d *fde) (ok bool, f fault) {
-	at, f := in.find(a, false)
+	at, f := in.find(a)
 	if at == noFDE || f.reason != 0 {
 		return false, f
 	}
@@ -30,7 +32,7 @@ func (t *cfi) lookup(in finder, a arch.Addr, d *fde) (ok bool, f fault) {
 	// A function without any byte may share its address with the one that is
 	// meant, and lld puts only the first FDE of each address in the table. Seen
 	// for ten functions of a single-file .NET program for ARM64.
-	at, f = in.find(a, true)
+	at, f = in.findOfAll(a)
 	if at == noFDE || f.reason != 0 {
 		return false, f
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 )
 
 // A cursor reads little-endian data that may be cut short. After the first
@@ -78,40 +79,24 @@ func (c *cursor) uint(size int) uint64 {
 	return 0
 }
 
-// uleb reads an unsigned LEB128 number. Bits beyond the 64th are dropped:
-// assemblers pad with them.
+// uleb reads an unsigned LEB128 number; see [bin.ULEB].
 func (c *cursor) uleb() uint64 {
-	var v uint64
-	for shift := uint(0); ; shift += 7 {
-		b := c.u8()
-		if c.bad {
-			return 0
-		}
-		if shift < 64 {
-			v |= uint64(b&0x7f) << shift
-		}
-		if b&0x80 == 0 {
-			return v
-		}
+	if c.bad {
+		return 0
 	}
+	v, n, ok := bin.ULEB(c.b[c.i:])
+	c.i += n
+	c.bad = !ok
+	return v
 }
 
+// sleb reads a signed LEB128 number.
 func (c *cursor) sleb() int64 {
-	var v int64
-	for shift := uint(0); ; {
-		b := c.u8()
-		if c.bad {
-			return 0
-		}
-		if shift < 64 {
-			v |= int64(b&0x7f) << shift
-		}
-		shift += 7
-		if b&0x80 == 0 {
-			if b&0x40 != 0 && shift < 64 {
-				v |= -1 << shift
-			}
-			return v
-		}
+	if c.bad {
+		return 0
 	}
+	v, n, ok := bin.SLEB(c.b[c.i:])
+	c.i += n
+	c.bad = !ok
+	return v
 }

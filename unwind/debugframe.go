@@ -19,17 +19,19 @@ type debugFrame struct {
 func openDebugFrame(u *Unwinder, img Image) Source {
 	t := &debugFrame{img: img}
 	u.cfi(&t.cfi, img)
-	t.debug = true
+	t.debug, t.ptrs.Relocated = true, false
 	return t
 }
 
 func (t *debugFrame) Unwind(s *Step) Outcome { return t.unwind(t, s) }
 
-func (t *debugFrame) find(a arch.Addr, _ bool) (arch.Addr, fault) {
+func (t *debugFrame) findOfAll(a arch.Addr) (arch.Addr, fault) { return t.find(a) }
+
+func (t *debugFrame) find(a arch.Addr) (arch.Addr, fault) {
 	t.once.Do(func() {
 		t.sect.data = t.img.Section(".debug_frame")
 		if len(t.sect.data) > 0 {
-			t.fault = t.index.build(&t.cfi, arch.Span{Hi: arch.Addr(len(t.sect.data))}, false)
+			t.fault = t.index.build(&t.cfi, arch.Span{Hi: arch.Addr(len(t.sect.data))}, atEnd)
 		}
 	})
 	if t.fault.reason != 0 {

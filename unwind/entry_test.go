@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // How far from an entry point a frame is taken for the outermost.
@@ -16,7 +17,7 @@ func TestEntry(t *testing.T) {
 		if a.LR != arch.NoReg {
 			other, call, jump = "\x1f\x20\x03\xd5\x1f\x20\x03\xd5", "\x1f\x20\x03\xd5\x40\x00\x00\x94", "\x1f\x20\x03\xd5\x40\x00\x00\x14"
 		}
-		m := newSynth(a, peDatarel|peSdata4, nil)
+		m := newSynth(a, objfile.PtrDataRel|objfile.PtrS4, nil)
 		code := m.View(at, 64)
 		for i, c := range []string{other, call, call, other, jump, call, other, other} {
 			copy(code[8*i:], c)

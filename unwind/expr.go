@@ -180,7 +180,7 @@ func (e *evaluator) step(c *cursor) {
 	}
 	switch op {
 	case opAddr:
-		e.push(uint64(e.t.absolute(c.uint(e.t.arch.Word))))
+		e.push(uint64(e.t.ptrs.Absolute(c.uint(e.t.arch.Word))))
 	case opDeref:
 		e.push(e.load(arch.Addr(e.pop()), e.t.arch.Word))
 	case opDerefSize:

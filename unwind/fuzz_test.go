@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // hostile walks a stack of fixed words with whatever information m has, and
@@ -83,7 +84,7 @@ func FuzzInstructions(f *testing.F) {
 		if push {
 			a = arch.AMD64
 		}
-		hostile(t, newSynth(a, peDatarel|peSdata4, []function{
+		hostile(t, newSynth(a, objfile.PtrDataRel|objfile.PtrS4, []function{
 			{lo: synthBase + 0x100, size: 0x20, cie: cie, fde: fde},
 			{lo: synthBase + 0x120, size: 0x60, cie: cie, fde: fde, aug: "zRS"}}))
 	})
@@ -93,7 +94,7 @@ func FuzzExpression(f *testing.F) {
 	f.Add([]byte{opBreg0 + 7, 8, opBreg0 + 16, 0, opLit0 + 15, opAnd, opLit0 + 11, opGe, opLit0 + 3, opShl, opPlus})
 	f.Add([]byte(asm{}.u8(opConst4u).u32(synthEH).u8(opDerefSize, 2, opBra).u16(3)))
 	f.Fuzz(func(t *testing.T, code []byte) {
-		m := newSynth(arch.AMD64, peOmit, nil)
+		m := newSynth(arch.AMD64, objfile.PtrOmit, nil)
 		var c cfi
 		m.unwinder(nil).cfi(&c, m)
 		var r arch.Regs
@@ -108,13 +109,13 @@ func FuzzExpression(f *testing.F) {
 // The bytes of .eh_frame_hdr, and of a directory of RUNTIME_FUNCTIONs.
 func FuzzTable(f *testing.F) {
 	fns := []function{{lo: synthBase + 0x100, size: 0x40}, {lo: synthBase + 0x140, size: 0x40}}
-	for _, enc := range []uint8{peDatarel | peSdata4, pePcrel | peSdata8, peUleb, peOmit, peUdata2} {
+	for _, enc := range []uint8{objfile.PtrDataRel | objfile.PtrS4, objfile.PtrPCRel | objfile.PtrS8, objfile.PtrULEB, objfile.PtrOmit, objfile.PtrU2} {
 		m := newSynth(arch.AMD64, enc, fns)
 		s := m.tables[".eh_frame_hdr"]
 		f.Add(m.View(s.Lo, int(s.Hi-s.Lo)), true)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, hdr bool) {
-		m := newSynth(arch.AMD64, peOmit, fns)
+		m := newSynth(arch.AMD64, objfile.PtrOmit, fns)
 		m.segs = slicesWithout(m.segs, synthHdr)
 		m.add(synthHdr, b)
 		name := ".pdata"

@@ -12,16 +12,24 @@ import (
 // built once, from end to end of the section.
 type index []indexed
 
+// A sectionEnd says what ends a section of FDEs.
+type sectionEnd uint8
+
+const (
+	atEnd        sectionEnd = iota // its last byte, which is known
+	atTerminator                   // a record of length zero, or the end of the image
+)
+
 type indexed struct {
 	lo, hi arch.Addr
 	fde    arch.Addr
 }
 
 // build indexes the FDEs in where. What is broken in the midst ends it, and
-// what was found before stays: nothing tells where the next record begins. A
-// terminator ends it only if the end of the section is not known: each object
-// that a linker joins may bring one.
-func (x *index) build(t *cfi, where arch.Span, endless bool) fault {
+// what was found before stays: nothing says where the next record begins. A
+// terminator does not end a section whose end is known: each object that a
+// linker joins may bring one.
+func (x *index) build(t *cfi, where arch.Span, end sectionEnd) fault {
 	*x = nil // of an attempt that was broken off
 	var r record
 	var first fault
@@ -33,7 +41,7 @@ func (x *index) build(t *cfi, where arch.Span, endless bool) fault {
 			}
 			break
 		}
-		if r.end && endless {
+		if r.end && end == atTerminator {
 			break
 		}
 		if r.end || r.isCIE {

@@ -137,8 +137,9 @@ func (m *machine) run(program []byte, at, loc arch.Addr) fault {
 		case cfaAdvance8:
 			advance = c.u64()
 		case cfaSetLoc:
-			b := m.relative()
-			to, missing := m.pointer(&c, ci.enc, b)
+			bases := m.base
+			bases.Func = m.code.Lo
+			to, missing := m.pointer(&c, ci.enc, &bases)
 			if missing != 0 {
 				return fault{InfoMissing, missing}
 			}
@@ -190,13 +191,6 @@ func (m *machine) run(program []byte, at, loc arch.Addr) fault {
 		}
 	}
 	return fault{}
-}
-
-// relative returns what pointers in instructions can be relative to.
-func (m *machine) relative() bases {
-	b := m.cfi.base
-	b.fn = m.code.Lo
-	return b
 }
 
 // define runs the instructions that define the CFA or a register.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A scene is an image with one function at synthBase+0x100, whose CFA is 16
@@ -15,7 +16,7 @@ func scene(a *arch.Arch, words ...uint64) (*synth, *arch.Regs) {
 	if a.LR != arch.NoReg {
 		fde = fde.u8(cfaOffset|uint8(a.LR), 1)
 	}
-	m := newSynth(a, peDatarel|peSdata4, []function{{lo: synthBase + 0x100, size: 0x40, fde: fde}})
+	m := newSynth(a, objfile.PtrDataRel|objfile.PtrS4, []function{{lo: synthBase + 0x100, size: 0x40, fde: fde}})
 	var b asm
 	for _, w := range words {
 		b = b.u64(w)
@@ -81,7 +82,7 @@ func cut(m *synth, at arch.Addr, n int) {
 // What was read before a stack turned out to have a hole is not lost: a
 // register whose word is missing is named only when it is needed.
 func TestHoleIsNamedWhenNeeded(t *testing.T) {
-	m := newSynth(arch.AMD64, peDatarel|peSdata4, []function{
+	m := newSynth(arch.AMD64, objfile.PtrDataRel|objfile.PtrS4, []function{
 		{lo: synthBase + 0x100, size: 0x40, fde: asm{}.u8(cfaDefCFAOffset, 24, cfaOffset|6, 2)},
 		{lo: synthBase + 0x200, size: 0x40, fde: asm{}.u8(cfaDefCFAOffset, 16)},
 		{lo: synthBase + 0x300, size: 0x40, fde: asm{}.u8(cfaDefCFA, 6, 16, cfaOffset|6, 2)},
@@ -99,7 +100,7 @@ func TestHoleIsNamedWhenNeeded(t *testing.T) {
 
 // A register that no callee saved, as rax, is not known in a caller.
 func TestUnknownRegister(t *testing.T) {
-	m := newSynth(arch.AMD64, peDatarel|peSdata4, []function{
+	m := newSynth(arch.AMD64, objfile.PtrDataRel|objfile.PtrS4, []function{
 		{lo: synthBase + 0x100, size: 0x40, fde: asm{}.u8(cfaDefCFAOffset, 16)},
 		{lo: synthBase + 0x200, size: 0x40, fde: asm{}.u8(cfaDefCFA, 0, 16)},
 	})
@@ -152,7 +153,7 @@ func testSignal(t *testing.T, abi *arch.ABI, i int, tr arch.SigReturn) {
 		if a.LR != arch.NoReg {
 			fde = fde.u8(cfaOffset|uint8(a.LR), 1)
 		}
-		m := newSynth(a, peDatarel|peSdata4, []function{
+		m := newSynth(a, objfile.PtrDataRel|objfile.PtrS4, []function{
 			{lo: synthBase + 0x100, size: 0x40, fde: fde},
 			{lo: synthBase + 0x200, size: 0x10, aug: "zRS"},
 		})
@@ -197,7 +198,7 @@ func testSignal(t *testing.T, abi *arch.ABI, i int, tr arch.SigReturn) {
 // A stack whose signal frames lead round in a circle ends.
 func TestSignalCircle(t *testing.T) {
 	a, abi := arch.AMD64, arch.AMD64.On(arch.Linux)
-	m := newSynth(a, peDatarel|peSdata4, nil)
+	m := newSynth(a, objfile.PtrDataRel|objfile.PtrS4, nil)
 	copy(m.View(synthBase+0x140, 9), abi.SigReturns[0].Code)
 	ctx := make(asm, abi.Signal.Size)
 	for _, f := range abi.Signal.Fields {

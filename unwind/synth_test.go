@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // An asm puts bytes together.
@@ -104,7 +105,7 @@ func frames(a *arch.Arch, at uint64, debug bool, fns []function) (b asm, fdes []
 			f.aug = "zR"
 		}
 		if f.enc == 0 && !debug && !f.abs {
-			f.enc = pePcrel | peSdata4
+			f.enc = objfile.PtrPCRel | objfile.PtrS4
 		}
 		if f.version == 0 {
 			f.version = 1
@@ -157,9 +158,9 @@ func frames(a *arch.Arch, at uint64, debug bool, fns []function) (b asm, fdes []
 				case 'R':
 					data = data.u8(f.enc)
 				case 'L':
-					data = data.u8(peAbsptr)
+					data = data.u8(objfile.PtrAbs)
 				case 'P':
-					data = data.u8(peUdata4).u32(0x12345678)
+					data = data.u8(objfile.PtrU4).u32(0x12345678)
 				}
 			}
 			c = c.block(data)
@@ -179,7 +180,7 @@ func frames(a *arch.Arch, at uint64, debug bool, fns []function) (b asm, fdes []
 			d = d.u32(uint32(fdeAt + head - cieAt))
 		}
 		d = pointerTo(d, f.enc, f.lo, at+fdeAt+head+uint64(len(d)))
-		switch peSize(f.enc, 8) {
+		switch objfile.PtrSize(f.enc, 8) {
 		case 2:
 			d = d.u16(uint16(f.size))
 		case 4:
@@ -200,12 +201,12 @@ func frames(a *arch.Arch, at uint64, debug bool, fns []function) (b asm, fdes []
 // pointerTo appends a pointer to v, which itself lies at here.
 func pointerTo(b asm, enc uint8, v, here uint64) asm {
 	switch enc & 0x70 {
-	case pePcrel:
+	case objfile.PtrPCRel:
 		v -= here
-	case peDatarel:
+	case objfile.PtrDataRel:
 		v -= synthHdr
 	}
-	switch peSize(enc, 8) {
+	switch objfile.PtrSize(enc, 8) {
 	case 2:
 		return b.u16(uint16(v))
 	case 4:
@@ -213,23 +214,23 @@ func pointerTo(b asm, enc uint8, v, here uint64) asm {
 	case 8:
 		return b.u64(v)
 	}
-	if enc&0x0f == peSleb {
+	if enc&0x0f == objfile.PtrSLEB {
 		return b.sleb(int64(v))
 	}
 	return b.uleb(v)
 }
 
 // newSynth makes an image with fns in .eh_frame, with a header whose table is
-// encoded by enc; peOmit: without a table.
+// encoded by enc; objfile.PtrOmit: without a table.
 func newSynth(a *arch.Arch, enc uint8, fns []function) *synth {
 	m := &synth{arch: a, tables: map[string]arch.Span{}, span: arch.Span{Lo: synthBase, Hi: synthEnd}}
 	b, fdes := frames(a, synthEH, false, fns)
 	m.add(synthEH, b.u32(0))
-	h := asm{}.u8(1, pePcrel|peSdata4, peUdata4, enc)
+	h := asm{}.u8(1, objfile.PtrPCRel|objfile.PtrS4, objfile.PtrU4, enc)
 	rel := int64(synthEH - (synthHdr + 4))
 	h = h.u32(uint32(rel))
 	h = h.u32(uint32(len(fns)))
-	if enc != peOmit {
+	if enc != objfile.PtrOmit {
 		for i, f := range fns {
 			h = pointerTo(h, enc, f.lo, synthHdr+uint64(len(h)))
 			h = pointerTo(h, enc, fdes[i], synthHdr+uint64(len(h)))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // A Known is a Source and what frames found by it are marked with.
@@ -132,14 +133,15 @@ func (u *Unwinder) open(m *image) {
 func (u *Unwinder) cfi(t *cfi, img Image) {
 	t.abi, t.arch, t.mem = u.abi, u.arch, u.mem
 	t.nregs = min(len(u.arch.Names), arch.MaxRegs)
-	t.span, t.bias = img.Span(), img.Bias()
+	t.span = img.Span()
+	t.ptrs = objfile.Pointers{Mem: u.mem, Word: u.arch.Word, Span: t.span, Bias: img.Bias(), Relocated: true}
 	// What GCC's unwinder takes for the bases of textrel and datarel
 	// pointers, which compilers of these CPUs do not use.
 	if s, ok := img.Table(".text"); ok {
-		t.base.text = s.Lo
+		t.base.Text = s.Lo
 	}
 	if s, ok := img.Table(".got.plt"); ok {
-		t.base.data = s.Lo
+		t.base.Data = s.Lo
 	}
 }
 

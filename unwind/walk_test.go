@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 type mem struct {
@@ -193,7 +194,7 @@ func newTower(rnd *rand.Rand, depth int) *tower {
 	for i, s := range shapes {
 		fns = append(fns, function{lo: synthBase + 0x100*uint64(i+1), size: 0x40, fde: s.fde})
 	}
-	w := &tower{synth: newSynth(a, peDatarel|peSdata4, fns)}
+	w := &tower{synth: newSynth(a, objfile.PtrDataRel|objfile.PtrS4, fns)}
 	w.stack = &holedStack{at: stackAt, b: make([]byte, 64*(depth+4)), read: map[arch.Addr]bool{}}
 
 	// From the root, which has no caller, down to the leaf.

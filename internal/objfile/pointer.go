@@ -1,6 +1,9 @@
 package objfile
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
+)
 
 // Pointer encodings of .eh_frame and .eh_frame_hdr (Linux Standard Base Core
 // 5.0, section 10.5.1): the low four bits say the format, the next three what is
@@ -24,8 +27,8 @@ const (
 	PtrIndirect = 0x80
 	PtrOmit     = 0xff
 
+	PtrBase   = 0x70 // the bits that say what is added
 	ptrFormat = 0x0f
-	ptrBase   = 0x70
 )
 
 // PtrSize returns the bytes of a value of encoding enc, 0 when that varies or
@@ -50,9 +53,10 @@ func PtrSize(enc uint8, word int) int {
 func PtrValue(b []byte, enc uint8, word int) (v uint64, n int, ok bool) {
 	switch enc & ptrFormat {
 	case PtrULEB:
-		return uleb(b)
+		return bin.ULEB(b)
 	case PtrSLEB:
-		return sleb(b)
+		s, n, ok := bin.SLEB(b)
+		return uint64(s), n, ok
 	}
 	n = PtrSize(enc, word)
 	if n == 0 || n > len(b) {
@@ -73,31 +77,6 @@ func PtrValue(b []byte, enc uint8, word int) (v uint64, n int, ok bool) {
 		v = uint64(int32(v))
 	}
 	return v, n, true
-}
-
-// uleb reads an unsigned LEB128 number. Bits beyond the 64th are dropped:
-// assemblers pad with them.
-func uleb(b []byte) (v uint64, n int, ok bool) {
-	shift := uint(0)
-	for i, c := range b {
-		if shift < 64 {
-			v |= uint64(c&0x7f) << shift
-		}
-		shift += 7
-		if c&0x80 == 0 {
-			return v, i + 1, true
-		}
-	}
-	return 0, 0, false
-}
-
-// sleb reads a signed LEB128 number, as uleb does.
-func sleb(b []byte) (v uint64, n int, ok bool) {
-	v, n, ok = uleb(b)
-	if ok && b[n-1]&0x40 != 0 && 7*n < 64 {
-		v |= ^uint64(0) << (7 * n)
-	}
-	return v, n, ok
 }
 
 // Bases are what pointers can be relative to. A base that is not known is 0,
@@ -124,7 +103,7 @@ func (p *Pointers) Read(b []byte, at arch.Addr, enc uint8, bases *Bases) (a arch
 		return 0, 0, 0, true
 	}
 	pad := 0
-	if enc&ptrBase == PtrAligned {
+	if enc&PtrBase == PtrAligned {
 		pad = int(-at & arch.Addr(p.Word-1))
 		if pad > len(b) {
 			return 0, 0, 0, false
@@ -138,7 +117,7 @@ func (p *Pointers) Read(b []byte, at arch.Addr, enc uint8, bases *Bases) (a arch
 		return 0, n, 0, ok
 	}
 	var base arch.Addr
-	switch enc & ptrBase {
+	switch enc & PtrBase {
 	case PtrAbs:
 		a = p.Absolute(v)
 	case PtrPCRel:
@@ -150,7 +129,7 @@ func (p *Pointers) Read(b []byte, at arch.Addr, enc uint8, bases *Bases) (a arch
 	case PtrFuncRel:
 		base = bases.Func
 	}
-	if enc&ptrBase != PtrAbs {
+	if enc&PtrBase != PtrAbs {
 		if base == 0 {
 			return 0, n, 0, false
 		}
