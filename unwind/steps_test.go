@@ -200,7 +200,7 @@ func walkSteps(t *testing.T, dir, name string) {
 		}
 		for _, i := range images {
 			if i.span.Has(arch.Addr(pc)) {
-				where = fmt.Sprintf("%s+%#x", filepath.Base(i.path), pc-i.bias)
+				where = fmt.Sprintf("%s+%#x", filepath.Base(i.path), pc-i.Bias())
 			}
 		}
 		ok := w.Start(&r, true, nil)

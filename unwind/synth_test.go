@@ -43,6 +43,12 @@ type function struct {
 	fde      asm
 }
 
+// A segment is bytes at an address.
+type segment struct {
+	at   arch.Addr
+	data []byte
+}
+
 // A synth is an image made by a test: code at base, .eh_frame and its header
 // where real ones are, and more memory.
 type synth struct {

@@ -14,7 +14,7 @@ import (
 // from the file alone:
 //
 //	img, err := objfile.NewImage(data, bias)
-//	u := unwind.New(img.Arch(), img, []unwind.Image{img}, nil)
+//	u := unwind.New(img.Arch().On(arch.Linux), img, []unwind.Image{img}, nil)
 //	rule, by, outcome, why := u.RuleAt(pc)
 //
 // Its bytes are the file's own: no relocation is applied, and .bss has none. An
