@@ -9,7 +9,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
-	"github.com/seamwalk/seam/internal/objfile"
+	"github.com/seamwalk/seam/internal/ecma"
 )
 
 // maxScan bounds how much of a dump is searched for pointers into images.
@@ -89,47 +89,25 @@ func inAny(spans []arch.Span, a arch.Addr) bool {
 	return i < len(spans) && spans[i].Has(a)
 }
 
-// metadataParts returns where a PE file has its metadata root and the streams
-// of it (ECMA-335 II.24.2): file offsets, relative to the image's begin.
-func metadataParts(data []byte, h *objfile.PE) []uint64 {
-	at := func(rva uint32) []byte {
-		off, n, ok := h.FileOff(rva)
-		if !ok {
-			return nil
-		}
-		return bin.Slice(data, uint64(off), min(uint64(n), uint64(len(data))-min(uint64(off), uint64(len(data)))))
-	}
-	d, ok := h.Dir(objfile.PECLR)
-	if !ok {
+// A flatFile is a file whose bytes lie at their offsets, from address 0.
+type flatFile []byte
+
+func (f flatFile) View(a arch.Addr, n int) []byte { return bin.Slice(f, uint64(a), uint64(n)) }
+
+// metadataParts returns where a PE file has its metadata root and the streams of
+// it: file offsets, relative to the image's begin. It has those before the first
+// that is broken.
+func metadataParts(data []byte) (offs []uint64) {
+	at, size, err := ecma.Locate(flatFile(data), 0)
+	if err != nil {
 		return nil
 	}
-	clr := at(d.RVA)
-	if len(clr) < 16 {
-		return nil
+	offs = append(offs, uint64(at))
+	streams, _ := ecma.Streams(flatFile(data), at, size)
+	for _, s := range streams {
+		offs = append(offs, uint64(at)+uint64(s.Off))
 	}
-	rva := binary.LittleEndian.Uint32(clr[8:])
-	root := at(rva)
-	off, _, _ := h.FileOff(rva)
-	if len(root) < 20 || string(root[:4]) != "BSJB" {
-		return nil
-	}
-	out := []uint64{uint64(off)}
-	p := 16 + uint64(binary.LittleEndian.Uint32(root[12:])) // past the version
-	head := bin.Slice(root, p, 4)
-	if head == nil {
-		return out
-	}
-	p += 4
-	for range min(binary.LittleEndian.Uint16(head[2:]), 16) {
-		s := bin.Slice(root, p, 8)
-		if s == nil {
-			break
-		}
-		out = append(out, uint64(off)+uint64(binary.LittleEndian.Uint32(s)))
-		name := bin.CString(root[:min(p+8+33, uint64(len(root)))], p+8) // up to 32 bytes, padded to 4
-		p += 8 + (uint64(len(name))+4)&^3
-	}
-	return out
+	return offs
 }
 
 // best returns which of several files that would do has its metadata where
@@ -147,11 +125,7 @@ func (s *source) best(files [][]byte) int {
 	to := s.p.pointers.find(s.p.Memory, s.p.Images)
 	score := make([]int, len(files))
 	for i, data := range files {
-		h, err := objfile.ParsePE(data)
-		if err != nil {
-			continue
-		}
-		for _, off := range metadataParts(data, h) {
+		for _, off := range metadataParts(data) {
 			for _, m := range images {
 				if _, ok := to[m.span.Lo+arch.Addr(off)]; ok {
 					score[i]++

@@ -17,15 +17,19 @@ func withMetadata(b []byte, root uint32) []byte {
 	le := binary.LittleEndian
 	le.PutUint32(b[152+112+8*objfile.PECLR:], 0x10200)
 	le.PutUint32(b[152+116+8*objfile.PECLR:], 72)
+	le.PutUint32(b[0x200:], 72)
 	le.PutUint32(b[0x208:], 0x10000+root)
+	le.PutUint32(b[0x20c:], 0x1000)
 	r := b[root:]
 	copy(r, "BSJB")
 	le.PutUint32(r[12:], 4)
 	copy(r[16:], "v4\x00\x00")
 	le.PutUint16(r[22:], 2)
 	le.PutUint32(r[24:], 0x60)
+	le.PutUint32(r[28:], 0x10)
 	copy(r[32:], "#~\x00\x00")
 	le.PutUint32(r[36:], 0x90)
+	le.PutUint32(r[40:], 0x10)
 	copy(r[44:], "#Strings\x00\x00\x00\x00")
 	return b
 }

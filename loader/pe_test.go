@@ -119,7 +119,7 @@ func FuzzPE(f *testing.F) {
 		if err != nil {
 			return
 		}
-		metadataParts(data, h)
+		metadataParts(data)
 		m := &Image{Format: "pe", pe: h, bias: 0x1000, mem: new(Memory), src: &source{p: &Process{}, mapped: data}}
 		m.src.once.Do(func() {})
 		m.FileView(arch.Addr(rva)+0x1000, 16)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -247,7 +248,10 @@ func image(metadata []byte, mapped bool) []byte {
 	le.PutUint16(pe[6:], 1)
 	le.PutUint16(pe[20:], 240)
 	le.PutUint16(pe[24:], 0x20b)
+	le.PutUint32(pe[24+60:], 0x400)
+	le.PutUint32(pe[24+108:], 16)
 	le.PutUint32(pe[24+112+14*8:], 0x2008)
+	le.PutUint32(pe[24+112+14*8+4:], cor20Size)
 	s := pe[24+240:]
 	le.PutUint32(s[12:], 0x2000)
 	le.PutUint32(s[16:], uint32(0x100+len(metadata)))
@@ -304,5 +308,39 @@ func TestHostileHeader(t *testing.T) {
 	_, err := Open(fakeMem{0: b}, 0, uint32(len(b)))
 	if err == nil || !strings.Contains(err.Error(), "4294967295 rows") {
 		t.Errorf("four billion rows: %v", err)
+	}
+}
+
+// typeSig decodes the signature of a type (II.23.2.12, II.23.2.14).
+func (m *Metadata) typeSig(sig []byte, scope Scope) (Type, error) {
+	d := decoder{m: m, b: sig, scope: scope, nodes: maxNodes}
+	t := d.typ(0)
+	return t, d.err
+}
+
+// TestStreams reads the root of real metadata: it ends with the bytes that are
+// there, and says what is missing.
+func TestStreams(t *testing.T) {
+	data, _ := fixture(t)
+	all, err := Streams(fakeMem{0x1000: data}, 0x1000, uint32(len(data)))
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	if want := "#~ #Strings #US #GUID #Blob"; strings.Join(names, " ") != want || err != nil {
+		t.Errorf("%v, %v; want %s", names, err, want)
+	}
+	const list = 16 + 12 // behind a version of 12 bytes
+	for _, cut := range []int{8, list, list + 6, list + 14, list + 18, list + 30} {
+		some, err := Streams(fakeMem{0x1000: data[:cut]}, 0x1000, uint32(len(data)))
+		var e *Error
+		if !errors.As(err, &e) || !e.Missing || len(some) >= len(all) || !slices.Equal(some, all[:len(some)]) {
+			t.Errorf("cut at %d: %v, %v", cut, some, err)
+		}
+	}
+	wrong := slices.Clone(data)
+	wrong[list+4+7] = 0x7f // the size of the first stream
+	if some, err := Streams(fakeMem{0x1000: wrong}, 0x1000, uint32(len(data))); err == nil || len(some) != 0 {
+		t.Errorf("a stream beyond the metadata: %v, %v", some, err)
 	}
 }

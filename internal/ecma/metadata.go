@@ -22,13 +22,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s is broken at %s", e.What, e.At)
 }
 
-// Limits on what metadata may claim. The CLI allows names of 1023 bytes
-// (II.22); stream names have at most 32 and the version at most 255 (II.24.2.1).
-const (
-	maxName    = 4096
-	maxStreams = 64
-	maxVersion = 255
-)
+// maxName bounds a name in bytes. The CLI allows 1023 (II.22).
+const maxName = 4096
 
 // A Metadata is the metadata of one module. It holds sizes and offsets only,
 // and is safe for concurrent use.
@@ -61,33 +56,15 @@ type table struct {
 // Open reads the header of metadata whose root ('BSJB') lies at at and which
 // has size bytes.
 func Open(mem arch.Memory, at arch.Addr, size uint32) (*Metadata, error) {
+	streams, err := Streams(mem, at, size)
+	if err != nil {
+		return nil, err
+	}
 	m := &Metadata{mem: mem, at: at}
-	head := mem.View(at, 16)
-	if head == nil {
-		return nil, &Error{"the metadata root", at, true}
-	}
-	version := binary.LittleEndian.Uint32(head[12:])
-	if size < 20 || binary.LittleEndian.Uint32(head) != signature || version > maxVersion+1 {
-		return nil, &Error{"the metadata root", at, false}
-	}
-	pos := uint64(16) + uint64(version+3)&^3
-	b := mem.View(at+arch.Addr(pos), 4)
-	if b == nil {
-		return nil, &Error{"the list of metadata streams", at + arch.Addr(pos), true}
-	}
-	n := binary.LittleEndian.Uint16(b[2:])
-	if n > maxStreams {
-		return nil, &Error{"the list of metadata streams", at + arch.Addr(pos), false}
-	}
-	pos += 4
 	var rows heap
 	wide := false
-	for range n {
-		name, h, next, err := m.stream(pos, size)
-		if err != nil {
-			return nil, err
-		}
-		switch name {
+	for _, s := range streams {
+		switch h := (heap{s.Off, s.Size}); s.Name {
 		case "#Strings":
 			m.strs = h
 		case "#GUID":
@@ -101,30 +78,11 @@ func Open(mem arch.Memory, at arch.Addr, size uint32) (*Metadata, error) {
 			// whatever the row counts are, as edit-and-continue writes it.
 			wide = true
 		}
-		pos = next
 	}
 	if rows.size == 0 {
 		return nil, &Error{"metadata without a tables stream", at, false}
 	}
 	return m, m.layout(rows, wide)
-}
-
-// signature is "BSJB".
-const signature = 0x424a5342
-
-// stream reads the stream header at pos (II.24.2.2).
-func (m *Metadata) stream(pos uint64, size uint32) (name string, h heap, next uint64, err error) {
-	a := m.at + arch.Addr(pos)
-	b := m.mem.View(a, 8)
-	if b == nil {
-		return "", h, 0, &Error{"a metadata stream header", a, true}
-	}
-	h = heap{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])}
-	name, ok := CString(m.mem, a+8, 32)
-	if !ok || h.off > size || h.size > size-h.off {
-		return "", h, 0, &Error{"a metadata stream header", a, false}
-	}
-	return name, h, pos + 8 + uint64(len(name)+4)&^3, nil
 }
 
 // layout finds where each table lies (II.24.2.6). A claim of more rows than

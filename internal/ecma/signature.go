@@ -82,13 +82,6 @@ func (m *Metadata) MethodSig(sig []byte, scope Scope) (MethodSig, error) {
 	return s, d.err
 }
 
-// typeSig decodes the signature of a type (II.23.2.12, II.23.2.14).
-func (m *Metadata) typeSig(sig []byte, scope Scope) (Type, error) {
-	d := decoder{m: m, b: sig, scope: scope, nodes: maxNodes}
-	t := d.typ(0)
-	return t, d.err
-}
-
 // A decoder reads one signature. Types that refer to each other through
 // TypeSpec share its limits, or a few rows could ask for billions of types.
 type decoder struct {

@@ -23,7 +23,8 @@ const mod = "github.com/seamwalk/seam/"
 var floors = [][]string{
 	{"arch", "internal/bin", "internal/golden", "internal/coreedit", "internal/corpus"},
 	{"internal/objfile"},
-	{"loader", "unwind", "internal/ecma"},
+	{"internal/ecma"},
+	{"loader", "unwind"},
 	{"managed/clr"},
 	{"managed"},
 	{"internal/symbolize"},
