@@ -27,85 +27,101 @@ const amd64MaxTail = 24
 // first, and before the first instruction of an epilogue the frame is whole.
 func amd64TailInsn(b []byte) (k amd64Tail, n int, v int64) {
 	var prefix, rex byte
-	i := 0
-	if len(b) > i && (b[i] == 0xf2 || b[i] == 0xf3) { // bnd, rep
-		prefix = b[i]
-		i++
+	op := b
+	if len(op) > 0 && (op[0] == 0xf2 || op[0] == 0xf3) { // bnd, rep
+		prefix, op = op[0], op[1:]
 	}
-	if len(b) > i && b[i]&0xf0 == 0x40 {
-		rex = b[i]
-		i++
+	if len(op) > 0 && op[0]&0xf0 == 0x40 {
+		rex, op = op[0], op[1:]
 	}
-	if len(b) <= i {
+	if len(op) == 0 {
 		return amd64TailMore, 0, 0
 	}
-	need := 1 // bytes from the opcode on
-	switch op := b[i]; op {
-	case 0x58, 0x59, 0x5a, 0x5b, 0x5c, 0x5d, 0x5e, 0x5f:
-		if reg := amd64PERegs[op&7|rex&1<<3]; reg != amd64RSP && prefix == 0 {
-			return amd64TailPop, i + 1, int64(reg)
-		}
-		return amd64TailNone, 0, 0
-	case 0xc3:
-		return amd64TailRet, i + 1, 0
-	case 0x83, 0xeb, 0xff:
-		need = 2
-	case 0xc2, 0xc5:
-		need = 3
-	case 0x81, 0x8d, 0xe9:
-		need = 2
-	default:
-		return amd64TailNone, 0, 0
-	}
-	if len(b) < i+need {
-		return amd64TailMore, 0, 0
-	}
-	c := b[i:]
-	imm8 := func(at int) (amd64Tail, int, int64) {
-		if len(c) <= at {
-			return amd64TailMore, 0, 0
-		}
-		return amd64TailAdd, i + at + 1, int64(int8(c[at]))
-	}
-	imm32 := func(kind amd64Tail, at int) (amd64Tail, int, int64) {
-		if len(c) < at+4 {
-			return amd64TailMore, 0, 0
-		}
-		return kind, i + at + 4, int64(int32(binary.LittleEndian.Uint32(c[at:])))
-	}
+	need := amd64TailNeeds(op[0])
 	switch {
-	case c[0] == 0xc2:
-		return amd64TailRet, i + 3, 0
-	case c[0] == 0xc5 && rex|prefix == 0 && c[1]&0xfb == 0xf8 && c[2] == 0x77:
+	case need == 0:
+		return amd64TailNone, 0, 0
+	case len(op) < need:
+		return amd64TailMore, 0, 0
+	}
+	if k, n, v = amd64TailOp(op, prefix, rex); n > 0 {
+		n += len(b) - len(op)
+	}
+	return k, n, v
+}
+
+// amd64TailNeeds returns how many bytes, the opcode op and what follows it, tell
+// whether an instruction is one of an epilogue; 0 if no instruction with op is.
+func amd64TailNeeds(op byte) int {
+	switch op {
+	case 0x58, 0x59, 0x5a, 0x5b, 0x5c, 0x5d, 0x5e, 0x5f, 0xc3:
+		return 1
+	case 0x81, 0x83, 0x8d, 0xe9, 0xeb, 0xff:
+		return 2
+	case 0xc2, 0xc5:
+		return 3
+	}
+	return 0
+}
+
+// amd64TailOp is amd64TailInsn for the opcode at op, which amd64TailNeeds knows
+// and of which as many bytes are there, behind these prefixes.
+func amd64TailOp(op []byte, prefix, rex byte) (k amd64Tail, n int, v int64) {
+	switch {
+	case op[0]&0xf8 == 0x58:
+		if reg := amd64PERegs[op[0]&7|rex&1<<3]; reg != amd64RSP && prefix == 0 {
+			return amd64TailPop, 1, int64(reg)
+		}
+	case op[0] == 0xc3:
+		return amd64TailRet, 1, 0
+	case op[0] == 0xc2:
+		return amd64TailRet, 3, 0
+	case op[0] == 0xc5 && rex|prefix == 0 && op[1]&0xfb == 0xf8 && op[2] == 0x77:
 		return amd64TailNop, 3, 0
-	case c[0] == 0xeb && rex == 0:
-		return amd64TailJump, i + 2, int64(int8(c[1]))
-	case c[0] == 0xe9 && rex == 0:
-		return imm32(amd64TailJump, 1)
-	case c[0] == 0xff && c[1] == 0x25:
-		return imm32(amd64TailOut, 2)
-	case c[0] == 0xff && c[1]>>3&7 == 4 && rex&8 != 0:
+	case op[0] == 0xeb && rex == 0:
+		return amd64TailJump, 2, int64(int8(op[1]))
+	case op[0] == 0xe9 && rex == 0:
+		return amd64TailImm32(amd64TailJump, op, 1)
+	case op[0] == 0xff && op[1] == 0x25:
+		return amd64TailImm32(amd64TailOut, op, 2)
+	case op[0] == 0xff && op[1]>>3&7 == 4 && rex&8 != 0:
 		// A jump through a register is a tail call only with REX.W: so says
 		// the ABI, and compilers add it. Without it, it is a switch.
-		return amd64TailOut, i + 2, 0
+		return amd64TailOut, 2, 0
 	case rex&0xf9 != 0x48 || prefix != 0:
-	case c[0] == 0x83 && c[1] == 0xc4: // add rsp, imm8
-		return imm8(2)
-	case c[0] == 0x81 && c[1] == 0xc4: // add rsp, imm32
-		return imm32(amd64TailAdd, 2)
-	case c[0] == 0x8d && (c[1] == 0x64 || c[1] == 0xa4): // lea rsp, [rsp+x]
-		if len(c) < 3 {
+	case op[0] == 0x83 && op[1] == 0xc4: // add rsp, imm8
+		return amd64TailImm8(amd64TailAdd, op, 2)
+	case op[0] == 0x81 && op[1] == 0xc4: // add rsp, imm32
+		return amd64TailImm32(amd64TailAdd, op, 2)
+	case op[0] == 0x8d && (op[1] == 0x64 || op[1] == 0xa4): // lea rsp, [rsp+x]
+		switch {
+		case len(op) < 3:
 			return amd64TailMore, 0, 0
+		case op[2] != 0x24:
+		case op[1] == 0x64:
+			return amd64TailImm8(amd64TailAdd, op, 3)
+		default:
+			return amd64TailImm32(amd64TailAdd, op, 3)
 		}
-		if c[2] != 0x24 {
-			break
-		}
-		if c[1] == 0x64 {
-			return imm8(3)
-		}
-		return imm32(amd64TailAdd, 3)
 	}
 	return amd64TailNone, 0, 0
+}
+
+// amd64TailImm8 returns the instruction k at op that ends with the signed byte at
+// op[at].
+func amd64TailImm8(k amd64Tail, op []byte, at int) (amd64Tail, int, int64) {
+	if len(op) <= at {
+		return amd64TailMore, 0, 0
+	}
+	return k, at + 1, int64(int8(op[at]))
+}
+
+// amd64TailImm32 is amd64TailImm8 for a signed number of 4 bytes.
+func amd64TailImm32(k amd64Tail, op []byte, at int) (amd64Tail, int, int64) {
+	if len(op) < at+4 {
+		return amd64TailMore, 0, 0
+	}
+	return k, at + 4, int64(int32(binary.LittleEndian.Uint32(op[at:])))
 }
 
 // amd64Epilogue replaces r, the rule of the body of fn, when the instructions

@@ -100,11 +100,11 @@ func (p *amd64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
 		next := pc + Addr(in.Len)
 		switch in.Op {
 		case x86asm.RET:
-			return p.leave(true, r)
+			return p.leave(returns, r)
 		case x86asm.JMP:
 			rel, direct := in.Args[0].(x86asm.Rel)
 			if !direct {
-				return !p.isSwitch(mem, pc, &in) && p.leave(false, r)
+				return !p.isSwitch(mem, pc, &in) && p.leave(jumpsOut, r)
 			}
 			*steps--
 			to := next + Addr(int64(rel))
@@ -113,7 +113,7 @@ func (p *amd64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
 			}
 			// What lies near is the same function, and it led nowhere. What
 			// is far is another, and it has begun nothing yet.
-			return to-pc+amd64Near > 2*amd64Near && p.leave(false, r)
+			return to-pc+amd64Near > 2*amd64Near && p.leave(jumpsOut, r)
 		case x86asm.CALL, x86asm.UD2, x86asm.HLT, x86asm.INT, x86asm.LRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ,
 			x86asm.SYSRET, x86asm.SYSEXIT, x86asm.ENTER, x86asm.LJMP, x86asm.LCALL:
 			return false
@@ -157,15 +157,15 @@ func (p *amd64Path) isSwitch(mem Memory, pc Addr, in *x86asm.Inst) bool {
 	return false
 }
 
-// leave writes the rule for a path that ends in a ret, or in a jump to code
+// leave writes the rule for a path that ends in a return, or in a jump to code
 // that returns for it.
-func (p *amd64Path) leave(ret bool, r *Rule) bool {
+func (p *amd64Path) leave(by wayOut, r *Rule) bool {
 	sp := p.reg[amd64RSP]
 	if sp.kind != valueSum || sp.reg != amd64RSP && sp.reg != amd64RBP {
 		return false // longjmp, for one, has RSP from somewhere else
 	}
 	off := sp.off
-	if !ret && sp.reg == amd64RSP && off < p.pushed {
+	if by == jumpsOut && sp.reg == amd64RSP && off < p.pushed {
 		// What was pushed and not popped are arguments of the code jumped to.
 		off = p.pushed
 	}
@@ -254,18 +254,31 @@ func (p *amd64Path) move(by int64) {
 	}
 }
 
+// An amd64Arg is an operand as amd64Path needs it: a general register and its
+// size in bytes, or memory.
+type amd64Arg struct {
+	reg          Reg
+	size         int
+	isReg, isMem bool
+	mem          x86asm.Mem
+}
+
+func (a *amd64Arg) read(x x86asm.Arg) {
+	a.reg, a.size, a.isReg = amd64Operand(x)
+	a.mem, a.isMem = x.(x86asm.Mem)
+}
+
 // run changes the state as an instruction does that is no jump.
 func (p *amd64Path) run(in *x86asm.Inst) {
-	dst, size, isReg := amd64Operand(in.Args[0])
-	mem, isMem := in.Args[0].(x86asm.Mem)
-	src, srcSize, srcReg := amd64Operand(in.Args[1])
-	srcMem, srcIsMem := in.Args[1].(x86asm.Mem)
+	var dst, src amd64Arg
+	dst.read(in.Args[0])
+	src.read(in.Args[1])
 	imm, isImm := in.Args[1].(x86asm.Imm)
 	sp := &p.reg[amd64RSP]
-	if isReg {
-		p.sums &^= 1 << dst
-		if in.Op == x86asm.ADD && !isImm || srcIsMem && srcMem.Index != 0 && in.Op != x86asm.LEA {
-			p.sums |= 1 << dst
+	if dst.isReg {
+		p.sums &^= 1 << dst.reg
+		if in.Op == x86asm.ADD && !isImm || src.isMem && src.mem.Index != 0 && in.Op != x86asm.LEA {
+			p.sums |= 1 << dst.reg
 		}
 	}
 	switch in.Op {
@@ -273,72 +286,79 @@ func (p *amd64Path) run(in *x86asm.Inst) {
 		x86asm.PREFETCHT2, x86asm.PREFETCHNTA, x86asm.PREFETCHW:
 	case x86asm.PUSH, x86asm.PUSHFQ:
 		v := codeValue{}
-		if isReg {
-			v = p.reg[dst]
+		if dst.isReg {
+			v = p.reg[dst.reg]
 		}
 		p.move(-8)
 		p.store(*sp, v)
 	case x86asm.POP, x86asm.POPFQ:
 		v := p.load(*sp)
 		p.move(8)
-		if isReg {
-			p.reg[dst] = v
-		}
+		p.result(&dst, v)
 	case x86asm.LEAVE:
 		*sp = p.reg[amd64RBP]
 		p.reg[amd64RBP] = p.load(*sp)
 		p.move(8)
 	case x86asm.MOV:
-		switch {
-		case isReg && size == 8 && srcReg && srcSize == 8:
-			p.reg[dst] = p.reg[src]
-		case isReg && size == 8 && srcIsMem:
-			p.reg[dst] = p.load(p.address(srcMem))
-		case isReg:
-			p.reg[dst] = codeValue{}
-		case isMem && srcReg && srcSize == 8:
-			p.store(p.address(mem), p.reg[src])
-		case isMem:
-			p.store(p.address(mem), codeValue{})
-		}
+		p.mov(&dst, &src)
 	case x86asm.LEA:
-		if isReg {
-			v := codeValue{}
-			if size == 8 && srcIsMem {
-				v = p.address(srcMem)
-			}
-			p.reg[dst] = v
+		v := codeValue{}
+		if dst.size == 8 && src.isMem {
+			v = p.address(src.mem)
 		}
+		p.result(&dst, v)
 	case x86asm.ADD, x86asm.SUB:
-		if isReg && size == 8 && isImm && p.reg[dst].kind == valueSum {
+		v := codeValue{}
+		if dst.isReg && dst.size == 8 && isImm {
 			if in.Op == x86asm.SUB {
 				imm = -imm
 			}
-			p.reg[dst].off += int64(imm)
-			break
+			v = p.reg[dst.reg].moved(int64(imm))
 		}
-		if isReg {
-			p.reg[dst] = codeValue{}
-		}
+		p.result(&dst, v)
 	case x86asm.XCHG, x86asm.XADD:
-		if isReg {
-			p.reg[dst] = codeValue{}
-		}
-		if srcReg {
-			p.reg[src] = codeValue{}
-		}
+		p.result(&dst, codeValue{})
+		p.result(&src, codeValue{})
 	default:
-		// What an instruction writes without naming it is never a register
-		// that a callee keeps, but for cpuid.
-		p.clobber(amd64RAX, amd64RCX, amd64RDX)
-		if isMem && srcIsMem || in.Op == x86asm.STOSQ { // movs, cmps; stos
-			p.clobber(amd64RSI, amd64RDI)
-		}
-		if in.Op == x86asm.CPUID {
-			p.clobber(amd64RBX)
-		}
-		if isReg {
-			p.reg[dst] = codeValue{}
-		}
+		p.other(in, &dst, &src)
 	}
+}
+
+// result makes v the value of dst where that is a register.
+func (p *amd64Path) result(dst *amd64Arg, v codeValue) {
+	if dst.isReg {
+		p.reg[dst.reg] = v
+	}
+}
+
+// mov runs a mov, of 8 bytes or less.
+func (p *amd64Path) mov(dst, src *amd64Arg) {
+	v := codeValue{}
+	switch {
+	case dst.isMem:
+		if src.isReg && src.size == 8 {
+			v = p.reg[src.reg]
+		}
+		p.store(p.address(dst.mem), v)
+		return
+	case dst.size != 8:
+	case src.isReg && src.size == 8:
+		v = p.reg[src.reg]
+	case src.isMem:
+		v = p.load(p.address(src.mem))
+	}
+	p.result(dst, v)
+}
+
+// other runs an instruction of which nothing is known but its operands. What one
+// writes without naming it is never a register that a callee keeps, but for cpuid.
+func (p *amd64Path) other(in *x86asm.Inst, dst, src *amd64Arg) {
+	p.clobber(amd64RAX, amd64RCX, amd64RDX)
+	if dst.isMem && src.isMem || in.Op == x86asm.STOSQ { // movs, cmps; stos
+		p.clobber(amd64RSI, amd64RDI)
+	}
+	if in.Op == x86asm.CPUID {
+		p.clobber(amd64RBX)
+	}
+	p.result(dst, codeValue{})
 }

@@ -32,15 +32,59 @@ func (f *arm64Frame) undo(codes []byte, k int, skip uint32) int {
 	return -1
 }
 
+// code undoes the instruction that the code c stands for. It reports false where c
+// is none, or one that cannot be undone.
 func (f *arm64Frame) code(c []byte) bool {
+	b := c[0]
+	if f.nexts > 0 && (b < 0x20 || b >= 0x40 && b < 0xc8 || b >= 0xd0 && b < 0xd8 || b >= 0xdc && b != 0xe6 && b != 0xe7) {
+		return false // save_next goes with pairs only
+	}
+	if b < 0xdf {
+		return f.frameCode(c)
+	}
+	switch {
+	case b == 0xe0: // alloc_l
+		f.sp += 16 * (int64(c[1])<<16 | int64(c[2])<<8 | int64(c[3]))
+	case b == 0xe1: // set_fp
+		return f.rebase(0)
+	case b == 0xe2: // add_fp
+		return f.rebase(8 * int64(c[1]))
+	case b == 0xe3, b == 0xe5: // nop; end_c: the codes of the function that this is a part of follow
+	case b == 0xe6: // save_next
+		f.nexts++
+		return f.nexts < 16
+	case b == 0xe7:
+		return f.saveAny(c[1], c[2])
+	case b == 0xe9: // machine frame: SP, PC
+		f.put(arm64SP, f.sp)
+		f.put(arm64PC, f.sp+8)
+		f.signal, f.machn = true, true
+	case b == 0xea: // a CONTEXT
+		for _, x := range arm64Fields(8) {
+			f.put(x.Reg, f.sp+int64(x.Off))
+		}
+		f.signal, f.machn = true, true
+	case b == 0xec: // clear_unwound_to_call: LR is where the caller goes on, not where it called
+		f.signal = true
+	case b == 0xfc: // pac_sign_lr
+		f.signed = true
+	case b >= 0xf8: // reserved for hints: no effect on unwinding
+	default:
+		// alloc_z (df) depends on the length of SVE vectors; e8 and eb are the
+		// kernel's and ARM64EC's; the rest has no meaning yet.
+		return false
+	}
+	return true
+}
+
+// frameCode is code for those of one or two bytes that make the frame: they move
+// SP down, or save registers, or both (names that end with _x).
+func (f *arm64Frame) frameCode(c []byte) bool {
 	b, z, z5 := c[0], int64(0), int64(0)
 	var x4, x Reg // the register of a two-byte code, when it has two bits in its second byte, or three
 	if len(c) == 2 {
 		z, z5 = int64(c[1]&63), int64(c[1]&31)
 		x4, x = Reg(b&3)<<2|Reg(c[1]>>6), Reg(b&1)<<3|Reg(c[1]>>5)
-	}
-	if f.nexts > 0 && (b < 0x20 || b >= 0x40 && b < 0xc8 || b >= 0xd0 && b < 0xd8 || b >= 0xdc && b != 0xe6 && b != 0xe7) {
-		return false // save_next goes with pairs only
 	}
 	switch {
 	case b < 0x20: // alloc_s
@@ -68,38 +112,8 @@ func (f *arm64Frame) code(c []byte) bool {
 	case b < 0xdc: // save_fregp_x
 		f.nexts = 0
 		f.sp += 8 * (z + 1)
-	case b == 0xde: // save_freg_x
+	default: // save_freg_x
 		f.sp += 8 * (z5 + 1)
-	case b == 0xe0: // alloc_l
-		f.sp += 16 * (int64(c[1])<<16 | int64(c[2])<<8 | int64(c[3]))
-	case b == 0xe1: // set_fp
-		return f.rebase(0)
-	case b == 0xe2: // add_fp
-		return f.rebase(8 * int64(c[1]))
-	case b == 0xe3, b == 0xe5: // nop; end_c: the codes of the function that this is a part of follow
-	case b == 0xe6:
-		f.nexts++
-		return f.nexts < 16
-	case b == 0xe7:
-		return f.saveAny(c[1], c[2])
-	case b == 0xe9: // machine frame: SP, PC
-		f.put(arm64SP, f.sp)
-		f.put(arm64PC, f.sp+8)
-		f.signal, f.machn = true, true
-	case b == 0xea: // a CONTEXT
-		for _, x := range arm64Fields(8) {
-			f.put(x.Reg, f.sp+int64(x.Off))
-		}
-		f.signal, f.machn = true, true
-	case b == 0xec: // clear_unwound_to_call: LR is where the caller goes on, not where it called
-		f.signal = true
-	case b == 0xfc: // pac_sign_lr
-		f.signed = true
-	case b >= 0xf8: // reserved for hints: no effect on unwinding
-	default:
-		// alloc_z (df) depends on the length of SVE vectors; e8 and eb are the
-		// kernel's and ARM64EC's; the rest has no meaning yet.
-		return false
 	}
 	return true
 }

@@ -59,22 +59,22 @@ func (p *arm64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
 		by, conditional := arm64Branch(w)
 		switch {
 		case w&0xfffffc1f == 0xd65f0000: // ret
-			return p.leave(true, p.reg[w>>5&31], r)
+			return p.leave(returns, p.reg[w>>5&31], r)
 		case w&0xfffffbff == 0xd65f0bff: // retaa, retab
 			p.authenticate()
-			return p.leave(true, p.reg[arm64LR], r)
+			return p.leave(returns, p.reg[arm64LR], r)
 		case w&0xfffffc1f == 0xd61f0000, w&0xfefff800 == 0xd61f0800: // br, braa
 			if p.isSwitch(mem, pc, Reg(w>>5&31)) {
 				return false
 			}
-			return p.leave(false, p.reg[arm64LR], r)
+			return p.leave(jumpsOut, p.reg[arm64LR], r)
 		case w>>26 == 5: // b
 			*steps--
 			to := pc + arm64Jump(w)
 			if there := *p; there.follow(mem, to, steps, r) {
 				return true
 			}
-			return to-pc+arm64Near > 2*arm64Near && p.leave(false, p.reg[arm64LR], r)
+			return to-pc+arm64Near > 2*arm64Near && p.leave(jumpsOut, p.reg[arm64LR], r)
 		case arm64IsCall(w), w>>16 == 0, w>>24 == 0xd4 && w&0x1f != 1, w>>25 == 0x6b: // calls, udf, brk and hlt, eret
 			return false
 		case w == 0xd4000001: // svc #0
@@ -116,14 +116,14 @@ func (p *arm64Path) authenticate() {
 	}
 }
 
-// leave writes the rule for a path that ends in a ret to ra, or in a jump to
+// leave writes the rule for a path that ends in a return to ra, or in a jump to
 // code that will go there.
-func (p *arm64Path) leave(ret bool, ra codeValue, r *Rule) bool {
+func (p *arm64Path) leave(by wayOut, ra codeValue, r *Rule) bool {
 	sp := p.reg[arm64SP]
 	if sp.kind != valueSum || sp.off != int64(int32(sp.off)) || sp.reg != arm64SP && sp.reg != arm64FP {
 		return false // longjmp, for one, has SP from somewhere else
 	}
-	if !ret && sp.reg == arm64SP && sp.off < p.pushed {
+	if by == jumpsOut && sp.reg == arm64SP && sp.off < p.pushed {
 		// What was pushed and not popped are arguments of the code jumped to.
 		sp.off = p.pushed
 	}
@@ -227,91 +227,112 @@ func (p *arm64Path) run(w uint32) {
 
 // access runs a load or a store.
 func (p *arm64Path) access(w uint32) {
-	rt, rn, rt2 := w&31, w>>5&31, w>>10&31
-	vector, load := w>>26&1 != 0, w>>22&1 != 0
-	at := p.reg[rn]
+	vector := arm64Vector(w)
 	switch w >> 27 & 7 {
-	case 5: // pairs
-		size := int64(4) << (w >> 31)
-		if vector {
-			size = 4 << (w >> 30)
-		}
-		mode, imm := w>>23&3, int64(int32(w<<10)>>25)*size
-		from := at
-		if mode != 1 { // not post-indexed
-			from = at.moved(imm)
-		}
-		switch {
-		case vector:
-		case load && w>>30 == 2:
-			a, b := p.load(from), p.load(from.moved(8))
-			p.set(rt, a)
-			p.set(rt2, b)
-		case load:
-			p.set(rt, codeValue{})
-			p.set(rt2, codeValue{})
-		case w>>30 == 2:
-			p.store(from, p.value(rt))
-			p.store(from.moved(8), p.value(rt2))
-		default:
-			p.store(from, codeValue{})
-		}
-		if mode&1 != 0 {
-			p.reg[rn] = at.moved(imm)
-		}
-	case 7: // one register
-		size, opc := w>>30, w>>22&3
-		from, back := codeValue{}, codeValue{}
-		writes, indexed := false, false
-		switch {
-		case w>>24&1 != 0: // unsigned offset
-			from = at.moved(int64(w>>10&0xfff) << size)
-		case w>>21&1 != 0: // register offset (so do switches load where they jump to), atomic
-			indexed = true
-		default:
-			imm := int64(int32(w<<11) >> 23)
-			back = at.moved(imm)
-			switch w >> 10 & 3 {
-			case 0: // unscaled
-				from = back
-			case 1:
-				from, writes = at, true
-			case 3:
-				from, writes = back, true
-			}
-		}
-		atomic := w>>24&1 == 0 && w>>21&1 != 0 && w>>10&3 != 2
-		switch {
-		case vector:
-		case atomic:
-			p.set(rt, codeValue{})
-		case opc == 0:
-			v := codeValue{}
-			if size == 3 {
-				v = p.value(rt)
-			}
-			p.store(from, v)
-		case size == 3 && opc == 1 && !indexed:
-			p.set(rt, p.load(from))
-		case size != 3 || opc != 2: // 3 and 2: prefetch
-			p.set(rt, codeValue{})
-		}
-		if writes {
-			p.reg[rn] = back
-		}
+	case 5:
+		p.accessPair(w)
+	case 7:
+		p.accessOne(w)
 	case 3: // literal
 		if !vector && w>>30 != 3 {
-			p.set(rt, codeValue{kind: valueElsewhere})
+			p.set(w&31, codeValue{kind: valueElsewhere})
 		}
 	case 1: // exclusive, ordered, compare and swap
 		if !vector {
 			p.set(w>>16&31, codeValue{})
-			if load {
-				p.set(rt, codeValue{})
-				p.set(rt2, codeValue{})
+			if w>>22&1 != 0 { // a load
+				p.set(w&31, codeValue{})
+				p.set(w>>10&31, codeValue{})
 			}
 		} else if w>>23&1 != 0 && w>>31 == 0 { // vectors, with the address written back
-			p.reg[rn] = codeValue{}
+			p.reg[w>>5&31] = codeValue{}
 		}
 	}
+}
+
+// arm64Vector reports whether a load or a store is of vector registers.
+func arm64Vector(w uint32) bool { return w>>26&1 != 0 }
+
+// accessPair runs a load or a store of two registers: ldp, stp and their kin.
+func (p *arm64Path) accessPair(w uint32) {
+	rt, rn, rt2 := w&31, w>>5&31, w>>10&31
+	load, whole := w>>22&1 != 0, w>>30 == 2 // whole: 8 bytes each
+	vector, size := arm64Vector(w), int64(4)<<(w>>31)
+	if vector {
+		size = 4 << (w >> 30)
+	}
+	mode, imm := w>>23&3, int64(int32(w<<10)>>25)*size
+	at := p.reg[rn]
+	from := at
+	if mode != 1 { // not post-indexed
+		from = at.moved(imm)
+	}
+	switch {
+	case vector:
+	case load && whole:
+		a, b := p.load(from), p.load(from.moved(8))
+		p.set(rt, a)
+		p.set(rt2, b)
+	case load:
+		p.set(rt, codeValue{})
+		p.set(rt2, codeValue{})
+	case whole:
+		p.store(from, p.value(rt))
+		p.store(from.moved(8), p.value(rt2))
+	default:
+		p.store(from, codeValue{})
+	}
+	if mode&1 != 0 {
+		p.reg[rn] = at.moved(imm)
+	}
+}
+
+// accessOne runs a load or a store of one register, atomic ones among them.
+func (p *arm64Path) accessOne(w uint32) {
+	rt, size, opc := w&31, w>>30, w>>22&3
+	from, back, writesBack := p.place(w)
+	scaled := w>>24&1 != 0
+	indexed := !scaled && w>>21&1 != 0
+	atomic := indexed && w>>10&3 != 2
+	switch {
+	case arm64Vector(w):
+	case atomic:
+		p.set(rt, codeValue{})
+	case opc == 0:
+		v := codeValue{}
+		if size == 3 {
+			v = p.value(rt)
+		}
+		p.store(from, v)
+	case size == 3 && opc == 1 && !indexed:
+		p.set(rt, p.load(from))
+	case size != 3 || opc != 2: // 3 and 2: prefetch
+		p.set(rt, codeValue{})
+	}
+	if writesBack {
+		p.reg[w>>5&31] = back
+	}
+}
+
+// place returns the address that a load or a store of one register accesses and,
+// where it writes an address back to the register that it took it from, that
+// address.
+func (p *arm64Path) place(w uint32) (from, back codeValue, writesBack bool) {
+	at := p.reg[w>>5&31]
+	switch {
+	case w>>24&1 != 0: // an unsigned offset, in units of the size
+		return at.moved(int64(w>>10&0xfff) << (w >> 30)), back, false
+	case w>>21&1 != 0: // an offset in a register (so do switches load where they jump to), atomic
+		return from, back, false
+	}
+	back = at.moved(int64(int32(w<<11) >> 23))
+	switch w >> 10 & 3 {
+	case 0: // unscaled
+		from = back
+	case 1: // post-indexed
+		from, writesBack = at, true
+	case 3: // pre-indexed
+		from, writesBack = back, true
+	}
+	return from, back, writesBack
 }

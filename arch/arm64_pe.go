@@ -65,7 +65,7 @@ func arm64PERule(q *PEQuery, r *Rule) PEResult {
 	start, skip := 0, uint32(0)
 	if off := (q.PC.Addr - q.Base - Addr(fn.Begin)) / 4; !whole && off < 1<<18 {
 		var res PEResult
-		if start, skip, res = i.place(q.Mem, uint32(off), q.PC.Exact); res.Status != PEOK {
+		if start, skip, res = i.place(q, uint32(off)); res.Status != PEOK {
 			return res
 		}
 	}
@@ -119,13 +119,13 @@ func (i *arm64Info) read(mem Memory, at Addr) PEResult {
 // place finds where in the codes to begin for the instruction off, and how
 // many instructions of that row have already run (an epilogue), or have not
 // run yet (a prologue).
-func (i *arm64Info) place(mem Memory, off uint32, exact bool) (start int, skip uint32, res PEResult) {
+func (i *arm64Info) place(q *PEQuery, off uint32) (start int, skip uint32, res PEResult) {
 	// A return address can lie in a prologue: large frames call __chkstk
 	// there. It cannot in an epilogue, but right before its first instruction.
 	if n := arm64Count(i.codes, 0); off < n {
 		return 0, n - off, res
 	}
-	if !exact {
+	if !q.PC.Exact {
 		return 0, 0, res
 	}
 	if i.last >= 0 {
@@ -136,7 +136,7 @@ func (i *arm64Info) place(mem Memory, off uint32, exact bool) (start int, skip u
 	}
 	for k := range i.count {
 		at := i.scopes + Addr(4*k)
-		b := mem.View(at, 4)
+		b := q.Mem.View(at, 4)
 		if b == nil {
 			return 0, 0, PEResult{PEMissing, at}
 		}
@@ -179,126 +179,4 @@ func arm64Count(codes []byte, k int) (n uint32) {
 		k += arm64CodeLen(codes[k])
 	}
 	return n
-}
-
-// arm64MaxPacked is room for the codes of the longest packed word: 38 bytes
-// for the prologue, and as many for the epilogue.
-const arm64MaxPacked = 2 * 38
-
-// arm64Unpack makes the codes that a packed word stands for ("Packed unwind
-// data"), in the room made. They are written from the first instruction of the
-// prologue on, so backwards.
-func arm64Unpack(w uint32, made *[arm64MaxPacked]byte) (i arm64Info) {
-	regF, regI := int(w>>13&7), int(w>>16&15)
-	home, cr, frame := w>>20&1 != 0, w>>21&3, int(w>>23)*2
-	k := len(made)
-	emit := func(code ...byte) {
-		k -= len(code)
-		copy(made[k:], code)
-	}
-	saved := regI
-	if cr == 1 {
-		saved++ // LR
-	}
-	floats := regF
-	if regF > 0 {
-		floats++
-	}
-	// All sizes are in words of 8 bytes.
-	size := saved + floats
-	if home && size > 0 {
-		size += 8
-	}
-	size = (size + 1) &^ 1
-	local := frame - size
-	slot, down := 0, false // down: the first save has moved SP
-	pair := func(plain, pre byte, x int) {
-		if !down {
-			emit(pre|byte(x>>2), byte(x<<6)|byte(size-1)&63)
-		} else {
-			emit(plain|byte(x>>2), byte(x<<6)|byte(slot))
-		}
-		slot, down = slot+2, true
-	}
-	single := func(plain, pre byte, x int) {
-		if !down {
-			emit(pre|byte(x>>3), byte(x<<5)|byte(size-1)&31)
-		} else {
-			emit(plain|byte(x>>2), byte(x<<6)|byte(slot))
-		}
-		slot, down = slot+1, true
-	}
-	alloc := func(n int) { // words
-		for ; n > 0; n -= min(n, 4080/8) {
-			emit(0xc0|byte(min(n, 4080/8)/2>>8), byte(min(n, 4080/8)/2))
-		}
-	}
-
-	emit(0xe4)
-	if cr == 2 {
-		emit(0xfc)
-	}
-	if regI == 1 && cr == 1 { // there is no code for x19 and LR that moves SP
-		alloc(size)
-		down = true
-	}
-	x := 0
-	for ; x+1 < regI; x += 2 {
-		pair(0xc8, 0xcc, x)
-	}
-	switch odd := regI&1 != 0; {
-	case odd && cr == 1:
-		emit(0xd6|byte(x/2>>2), byte(x/2<<6)|byte(slot))
-		slot += 2
-	case odd:
-		single(0xd0, 0xd4, x)
-	case cr == 1:
-		single(0xd0, 0xd4, 11) // LR
-	}
-	for x = 0; x+1 < floats; x += 2 {
-		pair(0xd8, 0xda, x)
-	}
-	if floats&1 != 0 {
-		single(0xdc, 0xde, x)
-	}
-	body := k
-	if home && down {
-		emit(0xe3, 0xe3, 0xe3, 0xe3)
-	}
-	homes := body - k
-	setFP := 0
-	switch {
-	case local <= 0:
-	case cr < 2:
-		alloc(local)
-	default:
-		if local <= 512/8 {
-			emit(0x80 | byte(local-1))
-		} else {
-			alloc(local)
-			emit(0x40)
-		}
-		emit(0xe1)
-		setFP = 1
-	}
-	i.length, i.last = w>>2&0x7ff, -1
-	if w&3 == arm64Fragment {
-		emit(0xe5) // what follows was done elsewhere
-		i.codes = made[k:]
-		return i
-	}
-	// The epilogue does the same but for the homes and for setting SP, which
-	// has not moved; its codes are put behind those of the prologue.
-	n := len(made) - k
-	copy(made[:], made[k:])
-	e := n
-	for j := setFP; j < n; j++ {
-		if at := k + j; at >= body-homes && at < body {
-			continue
-		}
-		made[e] = made[j]
-		e++
-	}
-	i.codes, i.last = made[:e], n
-	return i
 }

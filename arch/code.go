@@ -11,3 +11,11 @@ func viewUpTo(mem Memory, a Addr, n int) []byte {
 	}
 	return nil
 }
+
+// A wayOut is how code that is followed goes back to its caller.
+type wayOut uint8
+
+const (
+	returns  wayOut = iota // it returns
+	jumpsOut               // it jumps to code that returns for it: a tail call, a PLT entry
+)
