@@ -180,27 +180,10 @@ func (t *cfi) step(d *fde, w *row, s *Step) Outcome {
 	a := t.arch
 	e := &s.scratch.eval
 	e.t, e.regs = t, &s.Regs
-	var cfa uint64
-	switch w.cfa.how {
-	case atOffset:
-		if w.base >= uint64(t.nregs) {
-			return s.broken(BadInfo, d.at)
-		}
-		v, ok := s.Regs.Get(arch.Reg(w.base))
-		if !ok {
-			return s.unknown(arch.Reg(w.base))
-		}
-		cfa = v + uint64(w.cfa.off)
-	case atExpression:
-		v, ok := e.run(d.expression(w.cfa), 0, false)
-		if !ok {
-			return s.lacks(e, d.at)
-		}
-		cfa = v
-	default:
-		return s.broken(BadInfo, d.at)
+	cfa, out := t.cfa(d, w, s)
+	if out == Broken {
+		return out
 	}
-
 	// What nothing is said of keeps its value if calls keep it. The caller's
 	// stack pointer is the CFA, unless there is a rule for it too.
 	s.Out = s.Regs
@@ -242,6 +225,29 @@ func (t *cfi) step(d *fde, w *row, s *Step) Outcome {
 	return Stepped
 }
 
+// cfa computes the CFA of a row. It returns Broken, and s.Why says why, where
+// that cannot be done.
+func (t *cfi) cfa(d *fde, w *row, s *Step) (cfa uint64, out Outcome) {
+	switch w.cfa.how {
+	case atOffset:
+		if w.base >= uint64(t.nregs) {
+			return 0, s.broken(BadInfo, d.at)
+		}
+		v, ok := s.Regs.Get(arch.Reg(w.base))
+		if !ok {
+			return 0, s.unknown(arch.Reg(w.base))
+		}
+		return v + uint64(w.cfa.off), Stepped
+	case atExpression:
+		v, ok := s.scratch.eval.run(d.expression(w.cfa))
+		if !ok {
+			return 0, s.lacks(&s.scratch.eval, d.at)
+		}
+		return v, Stepped
+	}
+	return 0, s.broken(BadInfo, d.at)
+}
+
 // value returns what x says that register reg of the caller is, and where it
 // was read. If it is not ok, s.scratch.eval says what lacked.
 func (t *cfi) value(d *fde, x cell, reg arch.Reg, cfa uint64, s *Step) (v uint64, at arch.Addr, ok bool) {
@@ -258,7 +264,7 @@ func (t *cfi) value(d *fde, x cell, reg arch.Reg, cfa uint64, s *Step) (v uint64
 		at = arch.Addr(cfa + uint64(x.off))
 		v = e.load(at, t.arch.Word)
 	case valExpression, atExpression:
-		if v, ok = e.run(d.expression(x), cfa, true); !ok {
+		if v, ok = e.runOn(cfa, d.expression(x)); !ok {
 			e.bad = e.lack == 0
 			return 0, 0, false
 		}

@@ -132,14 +132,20 @@ func (e *evaluator) load(a arch.Addr, size int) uint64 {
 	return c.uint(size)
 }
 
-// run evaluates code. With first it starts with that on the stack, as the CFA
-// is for the rule of a register. The result is the top of the stack; it holds
-// only if ok.
-func (e *evaluator) run(code []byte, first uint64, withFirst bool) (v uint64, ok bool) {
+// run evaluates code. The result is the top of the stack; it holds only if ok.
+func (e *evaluator) run(code []byte) (v uint64, ok bool) {
 	e.n, e.bad, e.lack = 0, false, 0
-	if withFirst {
-		e.push(first)
-	}
+	return e.evaluate(code)
+}
+
+// runOn is run with first on the stack, as the CFA is for the rule of a register.
+func (e *evaluator) runOn(first uint64, code []byte) (v uint64, ok bool) {
+	e.n, e.bad, e.lack = 0, false, 0
+	e.push(first)
+	return e.evaluate(code)
+}
+
+func (e *evaluator) evaluate(code []byte) (v uint64, ok bool) {
 	c := cursor{b: code}
 	for steps := 0; c.more(); steps++ {
 		if steps == maxExprSteps {
@@ -154,30 +160,72 @@ func (e *evaluator) run(code []byte, first uint64, withFirst bool) (v uint64, ok
 	return v, !e.bad
 }
 
+// step runs one operation.
 func (e *evaluator) step(c *cursor) {
-	op := c.u8()
-	switch {
+	switch op := c.u8(); {
 	case op >= opLit0 && op < opReg0:
 		e.push(uint64(op - opLit0))
-		return
 	case op >= opReg0 && op < opBreg0:
 		// As a location it would name the register. GCC's unwinder takes
 		// its value, so that is what such information is made for.
 		e.push(e.reg(uint64(op - opReg0)))
-		return
 	case op >= opBreg0 && op < opRegx:
 		e.push(e.reg(uint64(op-opBreg0)) + uint64(c.sleb()))
-		return
+	case op >= opConst1u && op <= opConsts:
+		e.push(constant(op, c))
 	case op >= opDup && op <= opRot:
 		e.shuffle(op, c)
-		return
 	case op >= opAbs && op <= opXor:
 		e.arith(op, c)
-		return
 	case op >= opEq && op <= opNe:
 		e.compare(op)
+	case op == opSkip || op == opBra:
+		e.branch(op, c)
+	default:
+		e.read(op, c)
+	}
+}
+
+// constant returns the operand of an operation that pushes one.
+func constant(op uint8, c *cursor) uint64 {
+	switch op {
+	case opConst1u:
+		return uint64(c.u8())
+	case opConst1s:
+		return uint64(int8(c.u8()))
+	case opConst2u:
+		return uint64(c.u16())
+	case opConst2s:
+		return uint64(int16(c.u16()))
+	case opConst4u:
+		return uint64(c.u32())
+	case opConst4s:
+		return uint64(int32(c.u32()))
+	case opConstu:
+		return c.uleb()
+	case opConsts:
+		return uint64(c.sleb())
+	}
+	return c.u64() // opConst8u, opConst8s
+}
+
+// branch runs a jump to another operation: opSkip, or opBra if the top of the
+// stack is not zero.
+func (e *evaluator) branch(op uint8, c *cursor) {
+	by := int(int16(c.u16()))
+	if op == opBra && e.pop() == 0 {
 		return
 	}
+	if to := c.i + by; to >= 0 && to <= len(c.b) {
+		c.i = to
+	} else {
+		e.bad = true
+	}
+}
+
+// read runs the operations that take something from memory or from a register
+// that their operand names.
+func (e *evaluator) read(op uint8, c *cursor) {
 	switch op {
 	case opAddr:
 		e.push(uint64(e.t.ptrs.Absolute(c.uint(e.t.arch.Word))))
@@ -190,45 +238,18 @@ func (e *evaluator) step(c *cursor) {
 		default:
 			e.bad = true
 		}
-	case opConst1u:
-		e.push(uint64(c.u8()))
-	case opConst1s:
-		e.push(uint64(int8(c.u8())))
-	case opConst2u:
-		e.push(uint64(c.u16()))
-	case opConst2s:
-		e.push(uint64(int16(c.u16())))
-	case opConst4u:
-		e.push(uint64(c.u32()))
-	case opConst4s:
-		e.push(uint64(int32(c.u32())))
-	case opConst8u, opConst8s:
-		e.push(c.u64())
-	case opConstu:
-		e.push(c.uleb())
-	case opConsts:
-		e.push(uint64(c.sleb()))
 	case opRegx:
 		e.push(e.reg(c.uleb()))
 	case opBregx:
 		v := e.reg(c.uleb())
 		e.push(v + uint64(c.sleb()))
-	case opSkip, opBra:
-		by := int(int16(c.u16()))
-		if op == opBra && e.pop() == 0 {
-			return
-		}
-		if to := c.i + by; to >= 0 && to <= len(c.b) {
-			c.i = to
-		} else {
-			e.bad = true
-		}
 	case opNop:
 	default:
 		e.bad = true
 	}
 }
 
+// shuffle runs the operations that only move entries of the stack.
 func (e *evaluator) shuffle(op uint8, c *cursor) {
 	switch op {
 	case opDup:
@@ -251,6 +272,7 @@ func (e *evaluator) shuffle(op uint8, c *cursor) {
 	}
 }
 
+// arith runs the operations that compute a number.
 func (e *evaluator) arith(op uint8, c *cursor) {
 	b := e.pop()
 	switch op { // those of one operand
@@ -303,6 +325,7 @@ func (e *evaluator) arith(op uint8, c *cursor) {
 	e.push(a)
 }
 
+// compare runs the operations that compare two signed numbers.
 func (e *evaluator) compare(op uint8) {
 	b, a := int64(e.pop()), int64(e.pop())
 	var is bool

@@ -68,11 +68,11 @@ func TestExpressions(t *testing.T) {
 	r.Set(16, 0x40001b)
 	e := &evaluator{t: &c, regs: &r}
 	for _, tt := range tests {
-		if got, ok := e.run(tt.code, 0x1000, true); ok != tt.ok || ok && got != tt.want {
+		if got, ok := e.runOn(0x1000, tt.code); ok != tt.ok || ok && got != tt.want {
 			t.Errorf("%s: got %#x, %v, want %#x, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
 	}
-	if n := testing.AllocsPerRun(10, func() { e.run(tests[7].code, 0x1000, true) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { e.runOn(0x1000, tests[7].code) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

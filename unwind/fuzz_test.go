@@ -100,7 +100,7 @@ func FuzzExpression(f *testing.F) {
 		var r arch.Regs
 		r.Set(7, synthBase)
 		e := &evaluator{t: &c, regs: &r}
-		if _, ok := e.run(code, 0x1000, true); ok && (e.bad || e.lack != 0) {
+		if _, ok := e.runOn(0x1000, code); ok && (e.bad || e.lack != 0) {
 			t.Fatal("a value in spite of an error")
 		}
 	})

@@ -102,96 +102,103 @@ type machine struct {
 	target arch.Addr // the row for this pc is wanted
 	stack  *[maxRemember]row
 	code   arch.Span // for pointers relative to the function
+
+	loc   arch.Addr // the first pc of the row
+	depth int       // rows on the stack
 }
 
 // run changes m.row by the instructions in program until they go past the
 // target. at is where program lies, loc the pc of its first row.
 func (m *machine) run(program []byte, at, loc arch.Addr) fault {
 	c := cursor{b: program, at: at}
-	depth := 0
-	ci := m.cie
+	m.loc, m.depth = loc, 0
 	for c.more() {
 		start := c.here()
-		op := c.u8()
-		advance := uint64(0)
-		switch op & 0xc0 {
-		case cfaAdvance:
-			advance = uint64(op & 0x3f)
-			op = cfaAdvance
-		case cfaOffset:
-			m.set(uint64(op&0x3f), cell{off: int64(c.uleb()) * ci.dataAlign, how: atOffset})
-			op = cfaNop
-		case cfaRestore:
-			m.restore(uint64(op & 0x3f))
-			op = cfaNop
-		}
-		switch op {
-		case cfaNop:
-		case cfaAdvance:
-		case cfaAdvance1:
-			advance = uint64(c.u8())
-		case cfaAdvance2:
-			advance = uint64(c.u16())
-		case cfaAdvance4:
-			advance = uint64(c.u32())
-		case cfaAdvance8:
-			advance = c.u64()
-		case cfaSetLoc:
-			bases := m.base
-			bases.Func = m.code.Lo
-			to, missing := m.pointer(&c, ci.enc, &bases)
-			if missing != 0 {
-				return fault{InfoMissing, missing}
-			}
-			if c.bad || to < loc {
-				return broken(start)
-			}
-			loc = to
-			if loc > m.target {
-				return fault{}
-			}
-		case cfaRemember:
-			if m.stack == nil || depth == maxRemember {
-				return broken(start)
-			}
-			m.stack[depth] = *m.row
-			depth++
-		case cfaRestoreState:
-			if depth == 0 {
-				return broken(start)
-			}
-			// With the CFA, as GCC and all debuggers have it; the standard
-			// speaks of register rules only.
-			depth--
-			*m.row = m.stack[depth]
-		case cfaNegateRAState, cfaNegateRAStateAtPC:
-			m.row.signed = !m.row.signed
-		case cfaSetRAState:
-			// The state, then the offset of the signing instruction (DWARF
-			// for the Arm 64-bit Architecture, 2025Q1).
-			m.row.signed = c.uleb() != 0
-			c.sleb()
-		case cfaArgsSize:
-			c.uleb() // counts for landing pads only
-		default:
-			if !m.define(op, &c) {
-				return broken(start)
-			}
+		if f := m.instruction(&c); f.reason != 0 {
+			return f
 		}
 		if c.bad {
 			return broken(start)
 		}
 		// A row holds from its first pc on, so that one which begins right
 		// after the target does not count.
-		if advance != 0 {
-			loc += arch.Addr(advance * ci.codeAlign)
-			if loc > m.target {
-				return fault{}
-			}
+		if m.loc > m.target {
+			return fault{}
 		}
 	}
 	return fault{}
 }
+
+// instruction runs the one at c. One that is cut short leaves c bad.
+func (m *machine) instruction(c *cursor) fault {
+	start := c.here()
+	op := c.u8()
+	switch op & 0xc0 { // those with an operand in the low bits
+	case cfaAdvance:
+		m.advance(uint64(op & 0x3f))
+		return fault{}
+	case cfaOffset:
+		m.set(uint64(op&0x3f), cell{off: int64(c.uleb()) * m.cie.dataAlign, how: atOffset})
+		return fault{}
+	case cfaRestore:
+		m.restore(uint64(op & 0x3f))
+		return fault{}
+	}
+	switch op {
+	case cfaNop:
+	case cfaAdvance1:
+		m.advance(uint64(c.u8()))
+	case cfaAdvance2:
+		m.advance(uint64(c.u16()))
+	case cfaAdvance4:
+		m.advance(uint64(c.u32()))
+	case cfaAdvance8:
+		m.advance(c.u64())
+	case cfaSetLoc:
+		bases := m.base
+		bases.Func = m.code.Lo
+		to, missing := m.pointer(c, m.cie.enc, &bases)
+		if missing != 0 {
+			return fault{InfoMissing, missing}
+		}
+		if c.bad || to < m.loc {
+			return broken(start)
+		}
+		m.loc = to
+	case cfaRemember:
+		if m.stack == nil || m.depth == maxRemember {
+			return broken(start)
+		}
+		m.stack[m.depth] = *m.row
+		m.depth++
+	case cfaRestoreState:
+		if m.depth == 0 {
+			return broken(start)
+		}
+		// With the CFA, as GCC and all debuggers have it; the standard
+		// speaks of register rules only.
+		m.depth--
+		*m.row = m.stack[m.depth]
+	case cfaNegateRAState, cfaNegateRAStateAtPC:
+		m.row.signed = !m.row.signed
+	case cfaSetRAState:
+		// The state, then the offset of the signing instruction (DWARF
+		// for the Arm 64-bit Architecture, 2025Q1).
+		m.row.signed = c.uleb() != 0
+		c.sleb()
+	case cfaArgsSize:
+		c.uleb() // counts for landing pads only
+	default:
+		if !m.define(op, c) {
+			return broken(start)
+		}
+	}
+	return fault{}
+}
+
+// advance moves to the row of a later pc, by so many units of code. One that does
+// not move, or goes round, leaves the row where it is.
+func (m *machine) advance(by uint64) { m.loc += arch.Addr(by * m.cie.codeAlign) }
 
 // define runs the instructions that define the CFA or a register.
 func (m *machine) define(op uint8, c *cursor) bool {
