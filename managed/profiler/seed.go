@@ -33,6 +33,8 @@ type SeedSearch struct {
 	Documented      *Seed
 	DocumentedKnown bool
 	Stop            unwind.Stop // why the search ended, if Seed is nil
+
+	documenting bool // the documented search is still on its way
 }
 
 // SameAsDocumented reports whether the documented search finds the same seed.
@@ -44,11 +46,14 @@ func (s *SeedSearch) SameAsDocumented() bool {
 }
 
 // FindSeed walks t natively from its own context up to the first pc that counts
-// as managed. t is a thread of the dump; the runtime is n's. A frame that cannot
-// be left natively ends the search: a managed frame may be its caller. The newest
-// explicit Frame does not tell, not even in preemptive mode: helpers of the JIT
-// wait for a collection without one.
+// as managed code of n's runtime. t is a thread of the dump. A frame that cannot be
+// left natively ends the search: a managed frame may be its caller. The newest explicit Frame does not say where the topmost
+// managed frame is, not even in preemptive mode: helpers of the JIT wait for a
+// collection without a Frame.
 func (n *Snapshotter) FindSeed(t *loader.Thread) (s SeedSearch) {
+	if t == nil {
+		return SeedSearch{Stop: unwind.Stop{Reason: unwind.NotStarted}}
+	}
 	if err := n.guardRetry(func() { s = n.findSeed(t) }); err != nil {
 		n.lost(err)
 		return SeedSearch{Stop: unwind.Stop{Reason: unwind.FileLost}}
@@ -57,61 +62,77 @@ func (n *Snapshotter) FindSeed(t *loader.Thread) (s SeedSearch) {
 }
 
 func (n *Snapshotter) findSeed(t *loader.Thread) SeedSearch {
-	var s SeedSearch
 	m, rt := n.s.Thread(t.ID)
-	s.NeedKnown = m != nil || n.cut == ""
-	s.Needed = m != nil && rt == n.rt && m.Cooperative
-	if n.walker == nil {
-		n.walker = n.s.NewWalker()
+	s := SeedSearch{
+		Needed:    m != nil && rt == n.rt && m.Cooperative,
+		NeedKnown: m != nil || n.cut == "",
 	}
-	w := n.walker
+	w := n.seedWalker()
 	if !w.Start(t) {
 		s.Stop = w.Stop()
 		return s
 	}
-	documented := true // the documented search is still on the way
-	s.DocumentedKnown = true
+	s.documenting, s.DocumentedKnown = true, true
 	for {
-		f := *w.Frame()
+		f := w.Frame()
 		c := n.lookup(f.PC.Addr) // the exact pc, as the runtime does
 		if at := n.unknown(c); at != 0 {
-			s.Stop = unwind.Stop{Reason: unwind.InfoMissing, PC: f.PC.Addr, At: at, By: unwind.ByCodes}
-			s.DocumentedKnown = !documented
+			s.stop(unwind.Stop{Reason: unwind.InfoMissing, PC: f.PC.Addr, At: at, By: unwind.ByCodes})
 			return s
 		}
 		if c.managed() {
-			if s.Seed == nil {
-				s.Seed = n.seed(w.Regs(), c.code)
-			}
-			if documented && c.hidden != 0 {
-				documented, s.DocumentedKnown = false, false
-			} else if documented && c.visibility == clr.Visible {
-				s.Documented = n.seed(w.Regs(), c.code)
-			}
-			if !documented || s.Documented != nil {
-				return s
-			}
+			n.found(&s, w.Regs(), &c.shownCode)
 		} else if s.Seed == nil {
-			f.Kind = managed.Native
-			s.Native = append(s.Native, f)
+			s.Native = append(s.Native, *f)
+			s.Native[len(s.Native)-1].Kind = managed.Native
 		}
-		if documented {
-			documented, s.DocumentedKnown = n.documentedStep(w)
+		if s.documenting {
+			s.documenting, s.DocumentedKnown = n.documentedStep(w)
 		}
-		if s.Seed != nil && !documented {
+		if s.Seed != nil && !s.documenting {
 			return s
 		}
-		if w.Leave() {
-			// A profiler's unwinder knows of no hijacks.
-			documented = documented && !w.Hijacked()
-			continue
+		if !w.Leave() {
+			s.stop(w.Stop())
+			return s
 		}
-		if s.Stop = w.Stop(); !s.Stop.Reason.Complete() {
-			// Whoever has the bytes may get further.
-			s.DocumentedKnown = s.DocumentedKnown && !documented
+		if w.Hijacked() {
+			s.documenting = false // a profiler's unwinder knows of no hijacks
 		}
-		return s
 	}
+}
+
+// stop ends a search that has come to no managed frame, or to none that the
+// documented search would take. If bytes are missing, whoever has them may find what
+// the documented search was still looking for.
+func (s *SeedSearch) stop(why unwind.Stop) {
+	s.Stop = why
+	if s.documenting && !why.Reason.Complete() {
+		s.DocumentedKnown = false
+	}
+}
+
+// found notes a managed frame. The first one is the seed; the documented search
+// takes the first one that GetFunctionFromIP knows.
+func (n *Snapshotter) found(s *SeedSearch, regs *arch.Regs, c *shownCode) {
+	if s.Seed == nil {
+		s.Seed = n.seed(regs, c.code)
+	}
+	switch {
+	case !s.documenting:
+	case c.hidden != 0:
+		s.documenting, s.DocumentedKnown = false, false
+	case c.visibility == clr.Visible:
+		s.documenting, s.Documented = false, n.seed(regs, c.code)
+	}
+}
+
+// seedWalker returns the walker that native frames are walked with.
+func (n *Snapshotter) seedWalker() *managed.Walker {
+	if n.walker == nil {
+		n.walker = n.s.NewWalker()
+	}
+	return n.walker
 }
 
 // documentedStep reports whether a profiler's unwinder leaves the frame that w

@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,8 +25,11 @@ type Verdict struct {
 
 // CheckSeed walks t with the seed ctx, a CONTEXT, and compares it with the one
 // that FindSeed found. S_OK does not prove a seed right: the runtime checks its
-// pc only.
+// pc only. An error says that there is nothing to check or to compare with.
 func (n *Snapshotter) CheckSeed(t *loader.Thread, found *SeedSearch, mode Mode, ctx []byte) (v Verdict, err error) {
+	if t == nil || found == nil {
+		return v, errors.New("a seed is checked for a thread of the dump, and against what FindSeed has found of that thread")
+	}
 	if lost := n.guardRetry(func() { v, err = n.checkSeed(t, found, mode, ctx) }); lost != nil {
 		n.lost(lost)
 		return v, lost
@@ -128,7 +132,7 @@ func (n *Snapshotter) stackOf(sp arch.Addr) uint32 {
 // frameWith looks for a managed frame of t with this pc: how many managed
 // frames lie above it if its stack pointer is sp too, else 0 and where it is.
 func (n *Snapshotter) frameWith(t *loader.Thread, pc, sp arch.Addr) (depth int, at arch.Addr, ok bool) {
-	n.frames, _ = n.walker.Walk(n.frames[:0], t)
+	n.frames, _ = n.seedWalker().Walk(n.frames[:0], t)
 	above, near := 0, ^arch.Addr(0)
 	for i := range n.frames {
 		f := &n.frames[i]

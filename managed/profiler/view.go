@@ -18,8 +18,12 @@ type ViewFrame struct {
 // View returns what a profiler written to the documentation would have seen of
 // t: the callbacks of a walk that starts from the seed that the documented
 // search finds, if the thread needs one, and native runs walked from their
-// callbacks' contexts.
+// callbacks' contexts. t is a thread of the dump.
 func (n *Snapshotter) View(t *loader.Thread) (view []ViewFrame, hr HRESULT) {
+	if t == nil {
+		n.why = Why{Text: "there is no thread to look at"}
+		return nil, E_INVALIDARG
+	}
 	if err := n.guardRetry(func() { view, hr = n.view(t) }); err != nil {
 		return view, n.lost(err)
 	}
@@ -39,10 +43,7 @@ func (n *Snapshotter) view(t *loader.Thread) (view []ViewFrame, hr HRESULT) {
 			}
 		}
 	}
-	if n.walker == nil {
-		n.walker = n.s.NewWalker()
-	}
-	n.walker.Start(t)
+	n.seedWalker().Start(t)
 	hr = n.Do(req, func(c Call) HRESULT {
 		regs, err := c.Registers()
 		if err != nil {
