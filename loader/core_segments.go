@@ -80,32 +80,3 @@ func (g *coreImages) contiguous(a, end arch.Addr) arch.Addr {
 	}
 	return min(a, end)
 }
-
-// fromBundle names an assembly by the manifest of the program's bundle, if
-// there is one: the entry whose header has the same timestamp and size.
-func (g *coreImages) fromBundle(m, host *Image) {
-	m.ID.Name = ""
-	if host == nil || host.Path == "" || host.Format != "elf" {
-		return
-	}
-	if host.src == nil {
-		g.source(host)
-	}
-	s := host.src
-	if s.open() == nil {
-		return
-	}
-	if g.bundle == nil {
-		g.bundle = bundleFiles(s.bytes(), s.progs())
-	}
-	for _, f := range g.bundle {
-		if h := s.peAt(f.off); f.packed == 0 && h != nil && h.Timestamp == m.ID.Timestamp && h.ImageSize == m.ID.Size {
-			m.ID.Name, m.Path, m.shift = baseName(f.name), host.Path, f.off
-			if m.Flat {
-				m.maps = []fileMap{{m.span, f.off &^ (pageSize - 1), m}}
-			}
-			m.src = s
-			return
-		}
-	}
-}

@@ -1,110 +1,12 @@
 package loader
 
 import (
-	"bytes"
 	"debug/elf"
-	"fmt"
 	"slices"
 	"sort"
 
-	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/internal/objfile"
 )
-
-// A bundleFile is a file in a single-file bundle, appended to the host's ELF image.
-type bundleFile struct {
-	name              string
-	off, size, packed uint64
-}
-
-// bundleMarker is what apphost has right behind the offset of the bundle's
-// header (src/installer/managed/Microsoft.NET.HostModel/AppHost of .NET 5 to 10).
-var bundleMarker = []byte{
-	0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32,
-	0x13, 0xf5, 0xb9, 0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
-}
-
-// bundleMark returns where in the file the marker is, and the offset of the
-// bundle's header, which is 0 in a host without one. It looks in the data
-// segments only, a few hundred kilobytes.
-func bundleMark(data []byte, progs []objfile.Prog) (mark, header uint64, ok bool) {
-	left := len(data) // segments that lie over one another are not searched for ever
-	for _, p := range progs {
-		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W == 0 {
-			continue
-		}
-		seg := bin.Slice(data, p.Off, p.Filesz)
-		if left -= len(seg); left < 0 {
-			break
-		}
-		if i := bytes.Index(seg, bundleMarker); i >= 8 {
-			return p.Off + uint64(i), le64(seg[i-8:]), true
-		}
-	}
-	return 0, 0, false
-}
-
-// checkBundle compares the offset of the bundle's header with the dump's: all
-// programs made from one host have its build-id.
-func (m *Image) checkBundle(data []byte, progs []objfile.Prog) string {
-	mark, header, ok := bundleMark(data, progs)
-	if !ok {
-		return ""
-	}
-	for _, p := range progs {
-		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W == 0 || mark < p.Off || mark >= p.Off+p.Filesz {
-			continue
-		}
-		b := m.mem.dumped(arch.Addr(m.bias + p.Vaddr + (mark - p.Off) - 8))
-		if len(b) >= 40 && bytes.Equal(b[8:40], bundleMarker) && le64(b) != header {
-			return fmt.Sprintf("it is another application on the same host: its bundle header lies at %#x, not %#x", header, le64(b))
-		}
-	}
-	return ""
-}
-
-// bundleFiles reads the bundle's manifest, or nil. The list is by offset.
-func bundleFiles(data []byte, progs []objfile.Prog) []bundleFile {
-	_, header, ok := bundleMark(data, progs)
-	if !ok || header == 0 || header >= uint64(len(data)) {
-		return nil
-	}
-	r := bin.New("bundle header", data[header:])
-	major := r.U32()
-	r.U32() // minor
-	n := r.Count(uint64(r.U32()), 18)
-	bundleString(&r) // its id
-	if major >= 2 {
-		r.Bytes(4*8 + 8) // where deps.json and runtimeconfig.json are, flags
-	}
-	files := make([]bundleFile, 0, n)
-	for range n {
-		f := bundleFile{off: r.U64(), size: r.U64()}
-		if major >= 6 {
-			f.packed = r.U64()
-		}
-		r.U8() // type
-		f.name = bundleString(&r)
-		if r.Err() != nil {
-			return nil
-		}
-		files = append(files, f)
-	}
-	sort.Slice(files, func(i, j int) bool { return files[i].off < files[j].off })
-	return files
-}
-
-// bundleString reads a string with its length before it, 7 bits a byte
-// (.NET's BinaryWriter).
-func bundleString(r *bin.Reader) string {
-	n := r.ULEB()
-	if n > 4096 {
-		r.Fail()
-		return ""
-	}
-	return string(r.Bytes(int(n)))
-}
 
 // unnamed is the name of an assembly in a bundle until nameBundled knows better.
 const unnamed = "?"
@@ -113,58 +15,26 @@ const unnamed = "?"
 // ones that createdump wrote into NT_FILE, for both mappings of an assembly,
 // and the manifest's, for which the program's file is looked for at once.
 func (g *imageList) nameBundled() {
-	names := map[uint64]string{}
-	programs := map[*source]bool{} // files that an ELF image was mapped from: what else lies in them is bundled
-	for _, m := range g.p.Images {
-		if _, asked := programs[m.src]; m.src != nil && !asked {
-			programs[m.src] = slices.ContainsFunc(m.src.images, func(o *Image) bool { return o.Format == "elf" })
-		}
-	}
-	var host *source
-	missing := false
-	for _, m := range g.p.Images {
-		if m.src == nil || m.Format != "pe" || !programs[m.src] {
-			continue
-		}
-		host = m.src
-		if m.ID.Name != unnamed {
-			names[m.shift] = m.ID.Name
-		}
-		missing = missing || m.pe == nil || m.ID.Name == unnamed
-	}
-	if host == nil {
+	b := g.bundled()
+	if b.host == nil {
 		return
 	}
 	var files []bundleFile
-	if missing && host.open() != nil {
-		files = bundleFiles(host.bytes(), host.progs())
+	if b.missing && b.host.open() != nil {
+		files = bundleFiles(b.host.bytes(), b.host.progs())
 	}
 	for _, m := range g.p.Images {
-		if m.src != host || m.Format != "pe" {
-			continue
-		}
-		i := sort.Search(len(files), func(i int) bool { return files[i].off&^(pageSize-1) >= m.shift&^(pageSize-1) })
-		for ; i < len(files) && m.pe != nil && files[i].off < m.shift; i++ {
-		}
-		if i < len(files) && files[i].off&^(pageSize-1) == m.shift&^(pageSize-1) && files[i].packed == 0 {
-			if m.pe == nil {
-				// Only the page was known; the manifest has the byte.
-				m.shift = files[i].off
-				m.bias = uint64(m.span.Lo) + m.shift%pageSize
-				if h := host.peAt(m.shift); h != nil {
-					m.ID.Timestamp, m.ID.Size = h.Timestamp, h.ImageSize
-				}
-			}
-			names[m.shift] = baseName(files[i].name)
+		if b.has(m) {
+			b.nameByManifest(m, files)
 		}
 	}
 	kept := g.p.Images[:0]
 	for _, m := range g.p.Images {
-		if m.src == host && m.Format == "pe" {
-			m.ID.Name = names[m.shift]
+		if b.has(m) {
+			m.ID.Name = b.names[m.shift]
 			switch {
 			case m.ID.Name != "":
-			case m.pe == nil && g.copied(m, host):
+			case m.pe == nil && g.copied(m, b.host):
 			case m.pe == nil && files != nil:
 				continue // a lone section of an assembly, mapped for itself
 			}
@@ -174,12 +44,69 @@ func (g *imageList) nameBundled() {
 	g.p.Images = kept
 }
 
+// A bundle is a single-file program while its assemblies get their names.
+type bundle struct {
+	host    *source           // the program's file; nil if there is no such program
+	names   map[uint64]string // of assemblies, by where in the file they begin
+	missing bool              // the manifest has to be read for names, or to know where an assembly begins
+}
+
+// has reports whether m is an assembly of the bundle.
+func (b *bundle) has(m *Image) bool { return m.src == b.host && m.Format == "pe" }
+
+// bundled returns the program of which PE images are mapped, and the names of
+// these that are known. What lies in a file that an ELF image was mapped from is
+// in its bundle.
+func (g *imageList) bundled() bundle {
+	b := bundle{names: map[uint64]string{}}
+	programs := map[*source]bool{}
+	for _, m := range g.p.Images {
+		if _, asked := programs[m.src]; m.src != nil && !asked {
+			programs[m.src] = slices.ContainsFunc(m.src.images, func(o *Image) bool { return o.Format == "elf" })
+		}
+	}
+	for _, m := range g.p.Images {
+		if m.src == nil || m.Format != "pe" || !programs[m.src] {
+			continue
+		}
+		b.host = m.src
+		if m.ID.Name != unnamed {
+			b.names[m.shift] = m.ID.Name
+		}
+		b.missing = b.missing || m.pe == nil || m.ID.Name == unnamed
+	}
+	return b
+}
+
+// nameByManifest looks for the assembly m in the manifest, which is in the order
+// of the file. Of an image without headers only the page is known where it begins.
+func (b *bundle) nameByManifest(m *Image, files []bundleFile) {
+	page := m.shift &^ (pageSize - 1)
+	i := sort.Search(len(files), func(i int) bool { return files[i].off&^(pageSize-1) >= page })
+	for ; i < len(files) && m.pe != nil && files[i].off < m.shift; i++ {
+	}
+	if i >= len(files) || files[i].off&^(pageSize-1) != page || files[i].packed != 0 {
+		return
+	}
+	if m.pe == nil {
+		m.shift = files[i].off
+		m.bias = uint64(m.span.Lo) + m.shift%pageSize
+		if h := b.host.peAt(m.shift); h != nil {
+			m.ID.Timestamp, m.ID.Size = h.Timestamp, h.ImageSize
+		}
+	}
+	b.names[m.shift] = baseName(files[i].name)
+}
+
 // copied makes of m, which was taken for an assembly in the program's file, a
 // second mapping of a part of the program, if that is what lies at its place of
 // the file. V8 maps its builtins, a part of node's text, close to the code that
 // it compiles. Symbols of such a copy are found by its bias; tables, which lie
 // in the first mapping, are not said to lie here.
 func (g *imageList) copied(m *Image, program *source) bool {
+	if len(m.maps) == 0 {
+		return false // a module of a list, which does not say from where in the file it is mapped
+	}
 	progs := program.progs()
 	var id ImageID
 	for _, o := range program.images {
@@ -201,4 +128,33 @@ func (g *imageList) copied(m *Image, program *source) bool {
 		return true
 	}
 	return false
+}
+
+// fromBundle names an assembly by the manifest of the program's bundle, if
+// there is one: the entry whose header has the same timestamp and size.
+func (g *coreImages) fromBundle(m, host *Image) {
+	m.ID.Name = ""
+	if host == nil || host.Path == "" || host.Format != "elf" {
+		return
+	}
+	if host.src == nil {
+		g.source(host)
+	}
+	s := host.src
+	if s.open() == nil {
+		return
+	}
+	if g.bundle == nil {
+		g.bundle = bundleFiles(s.bytes(), s.progs())
+	}
+	for _, f := range g.bundle {
+		if h := s.peAt(f.off); f.packed == 0 && h != nil && h.Timestamp == m.ID.Timestamp && h.ImageSize == m.ID.Size {
+			m.ID.Name, m.Path, m.shift = baseName(f.name), host.Path, f.off
+			if m.Flat {
+				m.maps = []fileMap{{m.span, f.off &^ (pageSize - 1), m}}
+			}
+			m.src = s
+			return
+		}
+	}
 }

@@ -213,6 +213,20 @@ func function(t testing.TB, file []byte, name string) (at uint64, code []byte) {
 	return 0, nil
 }
 
+// A list can have a PE file at the path of an ELF file, and the name that stands
+// for an assembly without one: that makes no bundle, and no second mapping of it.
+func TestModulesOfOnePath(t *testing.T) {
+	lib, dir := built(t, libSource, "-shared", "-fPIC"), t.TempDir()
+	put(t, lib, dir, idOf(t, lib), "?")
+	d := tinyDump{machine: elf.EM_X86_64, threads: []Thread{{ID: 1}}, modules: []module{
+		{base: 0x10000, size: 0x5000, path: "/x/?", id: ImageID{BuildID: idOf(t, lib)}},
+		{base: 0x20000, size: 0x5000, path: "/x/?", id: ImageID{Timestamp: 1, Size: 0x5000}},
+	}}
+	if p := openTinyDump(t, &d, dir); len(p.Images) != 2 || p.Images[0].Format != "elf" || p.Images[1].Format != "pe" {
+		t.Errorf("%d images", len(p.Images))
+	}
+}
+
 // Lists of modules are forged: whatever they claim, images are in order and do not
 // overlap, and every byte of them can be asked for.
 func FuzzModules(f *testing.F) {

@@ -48,8 +48,18 @@ func newPageSet() *pageSet {
 	return &pageSet{pages: map[uint64]*readPage{}, link: map[linkKey][]byte{}}
 }
 
-// page returns a page of the set, which add puts there.
-func (s *pageSet) page(number uint64, add bool) *readPage {
+// page returns a page of the set, or nil if nothing of it was read.
+func (s *pageSet) page(number uint64) *readPage {
+	if p := s.seen[number%uint64(len(s.seen))].Load(); p != nil && p.number == number {
+		return p
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pages[number]
+}
+
+// newPage returns a page of the set, and puts it there if it is not.
+func (s *pageSet) newPage(number uint64) *readPage {
 	slot := &s.seen[number%uint64(len(s.seen))]
 	if p := slot.Load(); p != nil && p.number == number {
 		return p
@@ -58,9 +68,6 @@ func (s *pageSet) page(number uint64, add bool) *readPage {
 	defer s.mu.Unlock()
 	p := s.pages[number]
 	if p == nil {
-		if !add {
-			return nil
-		}
 		p = &readPage{number: number}
 		s.pages[number] = p
 	}
@@ -74,7 +81,7 @@ func (s *pageSet) add(a arch.Addr, n int) {
 		return
 	}
 	for w, last := uint64(a)/8, (uint64(a)+uint64(n)-1)/8; w <= last; {
-		p := s.page(w/(pageSize/8), true)
+		p := s.newPage(w / (pageSize / 8))
 		for end := (p.number + 1) * (pageSize / 8); w < end && w <= last; w++ {
 			bits, bit := &p.words[w%(pageSize/8)/64], uint64(1)<<(w%64)
 			if bits.Load()&bit == 0 {
@@ -86,7 +93,7 @@ func (s *pageSet) add(a arch.Addr, n int) {
 
 // has reports whether the word that a lies in was read.
 func (s *pageSet) has(a arch.Addr) bool {
-	p := s.page(uint64(a)/pageSize, false)
+	p := s.page(uint64(a) / pageSize)
 	w := uint64(a) % pageSize / 8
 	return p != nil && p.words[w/64].Load()>>(w%64)&1 != 0
 }
