@@ -10,6 +10,7 @@ import (
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -30,9 +31,9 @@ func TestLeaveBodyOfEveryMethod(t *testing.T) {
 		rts, _ := clr.Open(p)
 		for _, rt := range rts {
 			n := bodies{t: t, p: p, rt: rt, src: rt.Source()}
-			rt.JITMethods(func(m loader.Method) bool {
-				if m.Kind != "stub" {
-					n.method(m.Code)
+			rt.Compiled(func(m code.Compiled) bool {
+				if m.Kind != code.CompiledStub {
+					n.method(m.Span)
 				}
 				return true
 			})
@@ -57,7 +58,7 @@ func (n *bodies) method(span arch.Span) {
 	var c clr.Code
 	for at := span.Lo; at < span.Hi; {
 		if !c.Body.Has(at) {
-			if c, _ = n.rt.Lookup(at); c.Kind != clr.JIT || c.Body.Lo == 0 {
+			if c, _ = n.rt.CodeAt(at); c.Kind != code.JIT || c.Body.Lo == 0 {
 				return
 			}
 			if c.Body.Hi == 0 {
@@ -79,7 +80,7 @@ func (n *bodies) method(span arch.Span) {
 
 func (n *bodies) behind(pc arch.Addr) {
 	st := unwind.Step{PC: arch.PC{Addr: pc}, Mem: n.p.Memory, Arch: n.p.Arch}
-	c, _ := n.rt.Lookup(pc - 1)
+	c, _ := n.rt.CodeAt(pc - 1)
 	if n.src.Unwind(&st) != unwind.UseRule {
 		return // its codes are not in the dump
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -74,21 +73,6 @@ func TestHostileNotes(t *testing.T) {
 	if d := time.Since(began); d > 3*time.Second {
 		t.Errorf("it took %v", d)
 	}
-}
-
-// Methods may be asked for by several goroutines at once.
-func TestMethodsAtOnce(t *testing.T) {
-	var m MethodTable
-	m.Fill(func() []Method { return []Method{{Code: arch.Span{Lo: 2, Hi: 3}}, {Code: arch.Span{Lo: 1, Hi: 2}}} })
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if _, ok := m.At(1); !ok {
-				t.Error("no method")
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // Mappings by the hundred thousand of one file that is no library, and as many

@@ -19,9 +19,8 @@ type Process struct {
 	PID      int
 	Name     string // of the process, cut to 15 bytes by the kernel; "" when the dump has none
 	Memory   *Memory
-	Images   []*Image // by address, not overlapping
-	Threads  []Thread // in the order of the dump
-	Methods  MethodTable
+	Images   []*Image  // by address, not overlapping
+	Threads  []Thread  // in the order of the dump
 	Crash    *Crash    // what ended or interrupted the process; nil when the dump does not say
 	Warnings []Warning // found on opening; see Problems
 	// RuntimeHint is the base of the runtime's image if createdump wrote the

@@ -13,7 +13,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/coreedit"
 	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // Offsets of .NET 10.0.12 on x86-64 Linux, by its contract descriptor; the
@@ -36,13 +36,13 @@ type victim struct {
 	t       *testing.T
 	s       *Session
 	stacks  []stack
-	threads []*clr.Thread
+	threads []*code.Thread
 }
 
 func newVictim(t *testing.T, name string) *victim {
 	v := &victim{t: t, s: openFixture(t, name)}
 	v.stacks = walkAll(v.s)
-	list, warns := v.s.Runtimes[0].Threads()
+	list, warns := coreclr(v.s).Threads()
 	if len(warns) > 0 {
 		t.Fatal(warns)
 	}
@@ -145,8 +145,8 @@ func TestBrokenRuntime(t *testing.T) {
 	th := v.threads[3]
 	tid := uint32(th.OSID)
 	st := v.stack(tid)
-	jit := slices.IndexFunc(st.frames, func(f Frame) bool { return f.Code.Kind == clr.JIT })
-	if jit < 0 || th.Frame == clr.EndOfFrames {
+	jit := slices.IndexFunc(st.frames, func(f Frame) bool { return f.Code.Kind == code.JIT })
+	if jit < 0 || th.Frame == code.EndOfFrames {
 		t.Fatalf("thread %d: %d frames, the first Frame at %v", tid, len(st.frames), th.Frame)
 	}
 	// Without this word the walk needs the chain of Frames.
@@ -247,7 +247,7 @@ func TestBrokenRuntime(t *testing.T) {
 				if c.warning == "" && len(s.Warnings) > 0 || c.warning != "" && !warned(s.Warnings, c.warning) {
 					t.Errorf("warnings %v, want %q", s.Warnings, c.warning)
 				}
-				if n := len(s.Process.Methods.All()); n > 1<<20 {
+				if n := len(s.Methods()); n > 1<<20 {
 					t.Errorf("%d methods", n)
 				}
 			})
@@ -260,7 +260,7 @@ func TestBrokenRuntime(t *testing.T) {
 func TestUnknownRuntime(t *testing.T) {
 	v := newVictim(t, "net10-hello")
 	c := editable(t, "net10-hello")
-	id := []byte(v.s.Runtimes[0].Image.ID.BuildID)
+	id := []byte(coreclr(v.s).Image.ID.BuildID)
 	if c.Replace(id, bytes.Repeat([]byte("ab"), len(id)/2)) == 0 {
 		t.Fatalf("the dump does not hold the build-id %s", id)
 	}
@@ -282,7 +282,7 @@ func TestNoThreads(t *testing.T) {
 	c := editable(t, "net10-hello")
 	c.Notes(func(name string, typ uint32, _ []byte) bool { return name != "CORE" || typ != 1 })
 	openEdit(t, c, func(s *Session) {
-		if len(s.Process.Threads) != 0 || len(s.Runtimes) != 1 || len(s.Process.Methods.All()) == 0 {
+		if len(s.Process.Threads) != 0 || len(s.Runtimes) != 1 || len(s.Methods()) == 0 {
 			t.Errorf("%d threads, %d runtimes", len(s.Process.Threads), len(s.Runtimes))
 		}
 		if !warned(s.Process.Warnings, "no_threads") {

@@ -10,6 +10,7 @@ import (
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // An entryTally counts places in ReadyToRun code whose method is known, and what
@@ -65,13 +66,18 @@ func entryPoints(t *testing.T, dump string, s *Session) (sum entryTally) {
 		frames, _ = w.Walk(frames[:0], &s.Process.Threads[i])
 		for i := range frames {
 			f := &frames[i]
-			if f.Code.Kind != clr.ReadyToRun || f.Code.Method == 0 || f.Code.Row != 0 || seen[f.PC.Lookup()] {
+			if f.Code.Kind != code.ReadyToRun || f.Code.Method == 0 || seen[f.PC.Lookup()] {
 				continue
 			}
 			seen[f.PC.Lookup()] = true
-			// What Lookup knows without the map.
-			c := clr.Code{Kind: f.Code.Kind, Body: f.Code.Body, Base: f.Code.Base, Unwind: f.Code.Unwind, Header: f.Code.Header}
-			f.Runtime.Complete(&c)
+			rt := f.Runtime.(*clr.Runtime)
+			known, _ := rt.CodeAt(f.PC.Lookup())
+			if known.Method == 0 {
+				continue
+			}
+			// What CodeAt knows without the map.
+			c := clr.Code{Code: code.Code{Kind: f.Code.Kind, Body: f.Code.Body}, Base: known.Base, Unwind: known.Unwind, Header: known.Header}
+			rt.CompleteCode(&c)
 			sum.places++
 			if c.Row == 0 {
 				sum.refused++
@@ -80,9 +86,9 @@ func entryPoints(t *testing.T, dump string, s *Session) (sum entryTally) {
 			if c.Instance != 0 {
 				sum.instances++
 			}
-			want, _ := f.Runtime.Describe(f.Code.Method)
-			got, _ := f.Runtime.DescribeCode(&c)
-			if c.Start != f.Code.Start || c.Index != f.Code.Index || c.Funclet != f.Code.Funclet ||
+			want, _ := rt.Describe(&f.Code)
+			got, _ := rt.MethodOf(&c)
+			if c.Start != f.Code.Start || c.Index != known.Index || c.Funclet != f.Code.Funclet ||
 				c.Method != 0 && c.Method != f.Code.Method || got.Token != want.Token || !agree(spell(&got), spell(&want)) {
 				sum.wrong++
 				t.Errorf("%s: %v is %s, %#x; by the tables of its image %s, %#x", dump, f.PC.Addr, spell(&want), want.Token, spell(&got), got.Token)
@@ -93,7 +99,7 @@ func entryPoints(t *testing.T, dump string, s *Session) (sum entryTally) {
 }
 
 // spell tells a method with all that is known of it.
-func spell(m *clr.Method) string {
+func spell(m *code.Method) string {
 	return m.Name + "<" + strings.Join(m.TypeArgs, ",") + "><" + strings.Join(m.MethodArgs, ",") + ">(" + strings.Join(m.Params, ",") + ")"
 }
 

@@ -18,7 +18,8 @@ func Example() {
 	}
 	defer p.Close()
 	s := managed.Open(p, nil)
-	fmt.Println(".NET", s.Runtimes[0].Version, "in", s.Runtimes[0].Image.ID.Name)
+	rt := s.Runtimes[0].Info()
+	fmt.Println(rt.Kind, rt.Version, "in", rt.Image.ID.Name)
 
 	w := s.NewWalker()
 	var frames []managed.Frame
@@ -35,14 +36,14 @@ func Example() {
 		}
 		for n, f := range frames {
 			if f.Kind == managed.Managed {
-				m, _ := f.Runtime.Describe(f.Code.Method)
+				m, _ := f.Runtime.Describe(&f.Code)
 				fmt.Println(n, f.PC.Addr, m.Name)
 			}
 		}
 	}
 	fmt.Println(whole, "of", len(p.Threads), "stacks are whole")
 	// Output:
-	// .NET 10.0.12 in libcoreclr.so
+	// coreclr 10.0.12 in libcoreclr.so
 	// 3 0x7f822549c201 dynamicClass.IL_STUB_PInvoke
 	// 4 0x7f8225497b75 Program.Park
 	// 5 0x7f82254981ff Program.FinallyParks

@@ -8,6 +8,7 @@ import (
 	"github.com/seamwalk/seam/internal/coreedit"
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/clr"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -29,6 +30,9 @@ func openFixture(t testing.TB, name string) *Session {
 	t.Cleanup(func() { p.Close() })
 	return Open(p, nil)
 }
+
+// coreclr returns the first runtime of s, a CoreCLR.
+func coreclr(s *Session) *clr.Runtime { return s.Runtimes[0].(*clr.Runtime) }
 
 // editable reads a fixture to be changed.
 func editable(t testing.TB, name string) *coreedit.Core {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // TestHiddenImages walks recorded dumps, as the runtime's createdump wrote
@@ -45,13 +45,13 @@ func TestHiddenImages(t *testing.T) {
 			for k := range want.frames {
 				f := &want.frames[k]
 				frames++
-				isJIT := f.Code.Kind == clr.JIT
+				isJIT := f.Code.Kind == code.JIT
 				if isJIT {
 					jit++
 				}
 				g, ok := at[placeOf(f)]
 				switch {
-				case ok && isJIT && (got[g].Code.Kind != clr.JIT || got[g].Code.Method != f.Code.Method):
+				case ok && isJIT && (got[g].Code.Kind != code.JIT || got[g].Code.Method != f.Code.Method):
 					t.Errorf("%s: thread %d, frame %d is another method: %+v, want %+v", c.fixture, th.ID, k, got[g].Code, f.Code)
 					last = g
 				case ok:

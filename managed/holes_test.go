@@ -15,7 +15,7 @@ import (
 	"github.com/seamwalk/seam/internal/coreedit"
 	"github.com/seamwalk/seam/internal/symbolize"
 	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -56,7 +56,7 @@ func TestEveryHole(t *testing.T) {
 type answer struct {
 	frames    []told
 	stop      unwind.Stop
-	exception *clr.Exception
+	exception *code.Exception
 }
 
 // A told is what is said of one frame.
@@ -71,7 +71,7 @@ type told struct {
 	name     string
 	il       int64 // -1: not known
 	managed  bool
-	code     clr.Code
+	code     code.Code
 }
 
 // answersOf walks and describes all threads.
@@ -80,14 +80,14 @@ func answersOf(s *Session) map[uint32]*answer {
 	w := s.NewWalker()
 	type key struct {
 		pc   arch.PC
-		code clr.Code
+		code code.Code
 	}
 	known := map[key]told{}
 	for i := range s.Process.Threads {
 		th := &s.Process.Threads[i]
 		a := &answer{}
 		if m, rt := s.Thread(th.ID); m != nil {
-			a.exception = rt.InFlight(m)
+			a.exception = rt.(code.Throwing).InFlight(m)
 		}
 		for ok := w.Start(th); ok; ok = w.Next() {
 			f := w.Frame()
@@ -96,9 +96,9 @@ func answersOf(s *Session) map[uint32]*answer {
 			if !ok {
 				d = told{exact: f.PC.Exact, managed: f.Kind == Managed, code: f.Code, il: -1}
 				if d.managed {
-					m, _ := f.Runtime.DescribeCode(&f.Code)
+					m, _ := f.Runtime.Describe(&f.Code)
 					d.id, d.token, d.name, d.function = f.Code.Method, m.Token, m.Name, symbolize.Managed(&m)
-					if il, ok := f.Runtime.ILOffset(f.Code, f.PC); ok {
+					if il, ok := f.Runtime.(code.Mapping).ILOffset(f.PC); ok {
 						d.il = int64(il)
 					}
 				}
@@ -323,7 +323,7 @@ func lessName(got, want string) bool {
 }
 
 // lessException reports whether got is what is known of want, or less.
-func lessException(got, want *clr.Exception) bool {
+func lessException(got, want *code.Exception) bool {
 	return (got.Address == 0 || got.Address == want.Address) && lessName(got.Type, want.Type) &&
 		(got.Message == "" || got.Message == want.Message) && (got.HResult == 0 || got.HResult == want.HResult)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // FuzzOpen changes bytes of a whole dump, opens it, and walks every thread:
@@ -19,7 +19,7 @@ import (
 func FuzzOpen(f *testing.F) {
 	core := editable(f, "net10-crash-kernel")
 	v := openFixture(f, "net10-crash-kernel")
-	rt := v.Runtimes[0]
+	rt := coreclr(v)
 	threads, _ := rt.Threads()
 	add := func(how byte, at, value uint64) {
 		f.Add(appendEdit(nil, how, at, value))
@@ -31,7 +31,7 @@ func FuzzOpen(f *testing.F) {
 	}
 	for i := range v.Process.Threads {
 		fs, _ := v.NewWalker().Walk(nil, &v.Process.Threads[i])
-		kinds := map[clr.CodeKind]bool{}
+		kinds := map[code.Kind]bool{}
 		for k := range fs {
 			c := fs[k].Code
 			if kinds[c.Kind] {
@@ -41,8 +41,9 @@ func FuzzOpen(f *testing.F) {
 			add(0, uint64(fs[k].SP)-8, uint64(fs[0].PC.Addr))
 			if c.Start != 0 {
 				add(0, uint64(c.Start)-8, uint64(fs[k].SP))
-				add(0, uint64(c.Header)+8, ^uint64(0))
-				add(1, uint64(c.Header), 32)
+				own, _ := rt.CodeAt(c.Start)
+				add(0, uint64(own.Header)+8, ^uint64(0))
+				add(1, uint64(own.Header), 32)
 			}
 		}
 	}
@@ -87,11 +88,11 @@ func FuzzOpen(f *testing.F) {
 			}
 			for i := range st.frames {
 				if f := &st.frames[i]; f.Runtime != nil && f.Code.Method != 0 {
-					f.Runtime.Describe(f.Code.Method)
+					f.Runtime.Describe(&f.Code)
 				}
 			}
 		}
-		p.Methods.All()
+		s.Methods()
 	})
 }
 

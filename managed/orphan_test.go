@@ -5,45 +5,53 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/coreedit"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
-// loseHeaders takes the code headers of the JIT-compiled methods that have a
-// frame out of a dump: the header, or the word before the code that leads to it.
-func loseHeaders(c *coreedit.Core, stacks []stack, link bool) (methods int) {
-	lost := map[arch.Addr]bool{}
+// headersOf returns the code headers of the JIT-compiled methods that have a frame
+// on one of stacks, by the starts of the methods' code.
+func headersOf(s *Session, stacks []stack) map[arch.Addr]arch.Addr {
+	headers := map[arch.Addr]arch.Addr{}
 	for _, st := range stacks {
 		for i := range st.frames {
-			in := &st.frames[i].Code
-			if in.Kind != clr.JIT || in.Body.Lo == 0 || lost[in.Start] {
-				continue
-			}
-			lost[in.Start] = true
-			if link {
-				c.Hole(uint64(in.Start)-8, 8)
-			} else {
-				c.Hole(uint64(in.Header), 32)
+			if in := &st.frames[i].Code; in.Kind == code.JIT && in.Body.Lo != 0 {
+				own, _ := coreclr(s).CodeAt(in.Start)
+				headers[in.Start] = own.Header
 			}
 		}
 	}
-	return len(lost)
+	return headers
+}
+
+// loseHeaders takes code headers out of a dump: the header, or the word before the
+// code that leads to it.
+func loseHeaders(c *coreedit.Core, headers map[arch.Addr]arch.Addr, link bool) {
+	for start, header := range headers {
+		if link {
+			c.Hole(uint64(start)-8, 8)
+		} else {
+			c.Hole(uint64(header), 32)
+		}
+	}
 }
 
 // TestLostHeaders takes the code headers of all JIT-compiled methods that have
 // a frame out of a dump. No frame is made up, none is lost without a gap.
 func TestLostHeaders(t *testing.T) {
 	for _, name := range fixtures {
-		want := walkAll(openFixture(t, name))
+		whole := openFixture(t, name)
+		want := walkAll(whole)
+		headers := headersOf(whole, want)
 		for _, link := range []bool{false, true} {
 			c := editable(t, name)
-			methods := loseHeaders(c, want, link)
+			loseHeaders(c, headers, link)
 			openEdit(t, c, func(s *Session) {
 				frames, gaps := 0, 0
 				for i, got := range walkAll(s) {
 					f, g := heldAgainst(t, name, s.Process.Threads[i].ID, got, want[i])
 					frames, gaps = frames+f, gaps+g
 				}
-				t.Logf("%s: without %d headers (links %v) %d frames and %d gaps", name, methods, link, frames, gaps)
+				t.Logf("%s: without %d headers (links %v) %d frames and %d gaps", name, len(headers), link, frames, gaps)
 			})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -79,13 +80,14 @@ func TestOrphansAgainstTheTruth(t *testing.T) {
 		for i := range p.Threads {
 			for ok := w.Start(&p.Threads[i]); ok; ok = w.Next() {
 				f := w.Frame()
-				if f.Kind != Managed || f.Code.Kind != clr.JIT || f.Code.Body.Lo == 0 {
+				if f.Kind != Managed || f.Code.Kind != code.JIT || f.Code.Body.Lo == 0 {
 					continue
 				}
+				rt := f.Runtime.(*clr.Runtime)
 				if c := f.Code; !seen[c.Start] {
 					seen[c.Start] = true
 					c.Method = 0
-					f.Runtime.Complete(&c)
+					rt.Complete(&c)
 					n.names.count(c.Method != 0, c.Method == f.Code.Method)
 					if c.Method != 0 && c.Method != f.Code.Method {
 						t.Errorf("%s: the method at %v is %v, not %v", name, c.Start, f.Code.Method, c.Method)
@@ -93,7 +95,7 @@ func TestOrphansAgainstTheTruth(t *testing.T) {
 				}
 				regs := *w.native.Regs()
 				st := unwind.Step{PC: f.PC, Mem: p.Memory, Arch: p.Arch, Regs: regs}
-				if f.PC.Exact || f.Runtime.Source().Unwind(&st) != unwind.UseRule {
+				if f.PC.Exact || rt.Source().Unwind(&st) != unwind.UseRule {
 					continue
 				}
 				want, _ := leftBy(s, &regs, &st.Rule)
@@ -104,8 +106,9 @@ func TestOrphansAgainstTheTruth(t *testing.T) {
 						t.Errorf("%s: thread %d, frame at %v of the method at %v (funclet %v): %+v, want %+v", name, p.Threads[i].ID, f.PC.Addr, f.Code.Start, f.Code.Funclet, rule, st.Rule)
 					}
 				}
-				_, ok := f.Runtime.OrphanRule(&f.Code, f.PC.Addr, &regs, &rule)
-				_, okBody := f.Runtime.OrphanBodyRule(&f.Code, f.PC.Addr, &regs, new(arch.Rule))
+				own, _ := rt.CodeAt(f.PC.Lookup())
+				_, ok := rt.OrphanRule(&own, f.PC.Addr, &regs, &rule)
+				_, okBody := rt.OrphanBodyRule(&own, f.PC.Addr, &regs, new(arch.Rule))
 				if f.Code.Funclet {
 					ask(&n.funclets, ok)
 					if n.asBodyFunclets.count(okBody, false); okBody {
@@ -114,7 +117,7 @@ func TestOrphansAgainstTheTruth(t *testing.T) {
 				} else {
 					ask(&n.bodies, ok)
 					if okBody {
-						f.Runtime.OrphanBodyRule(&f.Code, f.PC.Addr, &regs, &rule)
+						rt.OrphanBodyRule(&own, f.PC.Addr, &regs, &rule)
 					}
 					ask(&n.asBody, okBody)
 				}

@@ -2,37 +2,9 @@ package managed
 
 import (
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
-
-// A chain is a thread's list of explicit Frames, from the newest on.
-type chain struct {
-	rt   *clr.Runtime
-	next arch.Addr
-	n    int
-}
-
-// maxChain bounds a chain. A stack of 8 MiB has room for as many Frames of the
-// smallest kind.
-const maxChain = 1 << 18
-
-// pop returns the next Frame. A Frame lies above all newer ones; where the
-// chain turns back it is broken, and ends.
-func (c *chain) pop() (f clr.Frame, ok bool) {
-	if c.rt == nil || c.next == clr.EndOfFrames || c.next == 0 || c.n >= maxChain {
-		return f, false
-	}
-	if f, ok = c.rt.FrameAt(c.next); !ok {
-		c.next = clr.EndOfFrames
-		return f, false
-	}
-	c.n++
-	if c.next = f.Next; f.Next <= f.Addr {
-		c.next = clr.EndOfFrames
-	}
-	return f, true
-}
 
 // maxSearch bounds what the searches of one walk look at together, in words;
 // frameWords is what an explicit Frame counts for. Each search has a bound of its
@@ -85,15 +57,17 @@ func (w *Walker) byFrames() (to rescue, ok bool) {
 	a, low := w.s.Process.Arch, w.native.Low()
 	to.by = unwind.ByExplicitFrame
 	for c := w.chain; ; {
-		f, ok := c.pop()
+		f, ok := c.Pop()
 		if w.left -= frameWords; !ok || w.left < 0 {
 			return to, false
 		}
-		if to.exact, ok = w.rt.Restore(f, &to.regs); !ok {
+		// By way of w, or to would be allocated.
+		if to.exact, ok = w.frames.Restore(f, &w.regs); !ok {
 			continue
 		}
+		to.regs = w.regs
 		sp, _ := to.regs.Get(a.SP)
-		if to.low = arch.Addr(sp); to.low > low && f.Kind == clr.InlinedCallFrame { // what others hold is exact
+		if to.low = arch.Addr(sp); to.low > low && f.Roughly { // what others hold is exact
 			if w.at(&to) {
 				to.low = low
 			} else {
@@ -245,7 +219,8 @@ func (w *Walker) byFramePointer() (to rescue, ok bool) {
 // has made but the dump lacks what would tell about it.
 func (w *Walker) stays(pc arch.Addr) bool {
 	if l := w.lookup(pc); l.code.Managed() {
-		return !l.rt.MayBeReplaced(&l.code)
+		rt, ok := l.rt.(code.Replacing)
+		return !ok || !rt.MayBeReplaced(&l.code)
 	}
 	return w.s.Process.ImageAt(pc) != nil
 }

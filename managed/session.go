@@ -6,13 +6,16 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
 // Options change how stacks are walked. The zero value is fine.
 type Options struct {
 	MaxFrames int // of one stack; 0: 1,000,000
+	// Runtimes are kinds of runtimes besides those that Seam reads by itself.
+	// Code that one of those knows is not looked for here.
+	Runtimes []code.Finder
 }
 
 const defaultMaxFrames = 1_000_000
@@ -21,38 +24,42 @@ const defaultMaxFrames = 1_000_000
 // concurrent use.
 type Session struct {
 	Process  *loader.Process
-	Runtimes []*clr.Runtime
+	Runtimes []code.Runtime
 	Warnings []loader.Warning // what lacked in reading the runtimes
 
 	unwinder *unwind.Unwinder
 	threads  map[uint32]managedThread // by the TID that the dump has
+	methods  methodTable
 	max      int
 }
 
 // A managedThread is a Thread object and the runtime it belongs to.
 type managedThread struct {
-	thread *clr.Thread
-	rt     *clr.Runtime
+	thread *code.Thread
+	rt     code.Runtime
 }
 
 // Open finds the runtimes in p and prepares its walks. A process without one,
 // or with one that cannot be read, is walked natively; Warnings says so.
 func Open(p *loader.Process, opt *Options) *Session {
-	s := &Session{Process: p, max: defaultMaxFrames}
-	if opt != nil && opt.MaxFrames > 0 {
-		s.max = opt.MaxFrames
+	if opt == nil {
+		opt = &Options{}
 	}
-	if err := p.GuardRetry(s.read); err != nil {
+	s := &Session{Process: p, max: opt.MaxFrames}
+	if s.max <= 0 {
+		s.max = defaultMaxFrames
+	}
+	finders := append(slices.Clip(runtimes), opt.Runtimes...)
+	if err := p.GuardRetry(func() { s.read(finders) }); err != nil {
 		s.Runtimes, s.threads = nil, nil
 		s.Warnings = []loader.Warning{{Code: "file_lost", Off: -1, Text: err.Error()}}
 	}
 	uopt := unwind.Options{MaxFrames: s.max, Code: s.code, Executable: p.Executable, Entries: p.Entries}
 	for _, rt := range s.Runtimes {
-		uopt.Sources = append(uopt.Sources,
-			unwind.Known{By: unwind.ByPrologue, Source: rt.Orphans()},
-			unwind.Known{By: unwind.ByCodes, Source: rt.Source()})
+		if u, ok := rt.(code.Unwinding); ok {
+			uopt.Sources = append(uopt.Sources, u.Sources()...)
+		}
 	}
-	p.Methods.Fill(s.methods)
 	images := make([]unwind.Image, len(p.Images))
 	for i, img := range p.Images {
 		images[i] = img
@@ -62,22 +69,19 @@ func Open(p *loader.Process, opt *Options) *Session {
 }
 
 // read finds the runtimes and their threads.
-func (s *Session) read() {
-	s.threads = map[uint32]managedThread{}
-	s.Runtimes, s.Warnings = clr.Open(s.Process)
-	for _, rt := range s.Runtimes {
-		threads, warns := rt.Threads()
-		s.Warnings = append(s.Warnings, warns...)
-		s.match(rt, threads)
+func (s *Session) read(finders []code.Finder) {
+	s.threads, s.Runtimes, s.Warnings = map[uint32]managedThread{}, nil, nil
+	for _, f := range finders {
+		rts, warns := f.Find(s.Process)
+		s.Runtimes, s.Warnings = append(s.Runtimes, rts...), append(s.Warnings, warns...)
 	}
-}
-
-// methods lists what the runtimes have compiled, for the process's table.
-func (s *Session) methods() (list []loader.Method) {
 	for _, rt := range s.Runtimes {
-		list = slices.AppendSeq(list, rt.JITMethods)
+		if known, ok := rt.(code.Threading); ok {
+			threads, warns := known.Threads()
+			s.Warnings = append(s.Warnings, warns...)
+			s.match(rt, threads)
+		}
 	}
-	return list
 }
 
 // match finds the dump's thread of each Thread object: the one of its TID, or,
@@ -85,12 +89,12 @@ func (s *Session) methods() (list []loader.Method) {
 // runtime saw in it, the one whose stack pointer lies on its stack. An OS thread
 // of which the runtime has two objects, of an older thread with the same TID as
 // well, is the one whose stack it stands on.
-func (s *Session) match(rt *clr.Runtime, ts []clr.Thread) {
+func (s *Session) match(rt code.Runtime, ts []code.Thread) {
 	known := make(map[uint32]*loader.Thread, len(s.Process.Threads))
 	for i := range s.Process.Threads {
 		known[s.Process.Threads[i].ID] = &s.Process.Threads[i]
 	}
-	stands := func(d *loader.Thread, t *clr.Thread) bool {
+	stands := func(d *loader.Thread, t *code.Thread) bool {
 		on, _ := t.OnStack(s.sp(d))
 		return on
 	}
@@ -98,18 +102,18 @@ func (s *Session) match(rt *clr.Runtime, ts []clr.Thread) {
 		t := &ts[i]
 		tid := uint32(t.OSID)
 		d := known[tid]
-		if t.OSID == 0 || d == nil || t.Detached() || t.Dead() && !stands(d, t) {
+		if t.OSID == 0 || d == nil || t.Detached || t.Dead && !stands(d, t) {
 			continue
 		}
 		m := s.threads[tid].thread
-		if m == nil || m.Dead() && !t.Dead() || !stands(d, m) && stands(d, t) && !t.Dead() {
+		if m == nil || m.Dead && !t.Dead || !stands(d, m) && stands(d, t) && !t.Dead {
 			s.threads[tid] = managedThread{t, rt}
 		}
 	}
 	var bySP []*loader.Thread // sorted once it is needed
 	for i := range ts {
 		t := &ts[i]
-		if t.OSID == 0 || t.Detached() || t.Dead() || known[uint32(t.OSID)] != nil {
+		if t.OSID == 0 || t.Detached || t.Dead || known[uint32(t.OSID)] != nil {
 			continue
 		}
 		if bySP == nil {
@@ -172,7 +176,7 @@ func (s *Session) codeAt(a arch.Addr) (is, known bool) {
 		return true, true // this is asked first because it is the quickest
 	}
 	for _, rt := range s.Runtimes {
-		if c, _ := rt.Lookup(a); c.Kind != clr.NotManaged {
+		if c, _ := rt.Lookup(a); c.Kind != code.NotManaged {
 			return true, true
 		}
 	}
@@ -183,18 +187,18 @@ func (s *Session) codeAt(a arch.Addr) (is, known bool) {
 }
 
 // Thread returns the managed Thread of an OS thread and its runtime, or nil.
-func (s *Session) Thread(tid uint32) (*clr.Thread, *clr.Runtime) {
+func (s *Session) Thread(tid uint32) (*code.Thread, code.Runtime) {
 	m := s.threads[tid]
 	return m.thread, m.rt
 }
 
 // Lookup says which managed code or stub holds a, and of which runtime; nil if
 // none does.
-func (s *Session) Lookup(a arch.Addr) (clr.Code, *clr.Runtime) {
+func (s *Session) Lookup(a arch.Addr) (code.Code, code.Runtime) {
 	for _, rt := range s.Runtimes {
-		if c, _ := rt.Lookup(a); c.Kind != clr.NotManaged {
+		if c, _ := rt.Lookup(a); c.Kind != code.NotManaged {
 			return c, rt
 		}
 	}
-	return clr.Code{}, nil
+	return code.Code{}, nil
 }

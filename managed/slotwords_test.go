@@ -53,7 +53,7 @@ func TestPendingHijack(t *testing.T) {
 					c := editable(t, name)
 					a := uint64(th.Addr)
 					state, _ := c.Word(a + l.state)
-					trip := uint64(v.s.Runtimes[0].Image.Span().Lo) + 0x1000
+					trip := uint64(coreclr(v.s).Image.Span().Lo) + 0x1000
 					if err := errors.Join(c.SetWord(slot, trip), c.SetWord(a+l.state, state|mark),
 						c.SetWord(a+l.link+40, uint64(f.PC.Addr)), c.SetWord(a+l.link+48, slot)); err != nil {
 						t.Fatal(err)

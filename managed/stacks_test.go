@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -58,7 +58,7 @@ func count(fs []Frame, k Kind) (n int) {
 // What the fixtures are for: each way of being stopped, and each way of
 // finding a frame, occurs in them.
 func TestFixturesCover(t *testing.T) {
-	bys, codes, stubs, crash := map[unwind.By]int{}, map[clr.CodeKind]int{}, map[clr.StubKind]int{}, 0
+	bys, codes, stubs, crash := map[unwind.By]int{}, map[code.Kind]int{}, map[code.StubKind]int{}, 0
 	funclets, exact, longest := 0, 0, 0
 	for _, name := range fixtures {
 		s := openFixture(t, name)
@@ -71,7 +71,7 @@ func TestFixturesCover(t *testing.T) {
 				f := &st.frames[i]
 				bys[f.By]++
 				codes[f.Code.Kind]++
-				if f.Code.Kind == clr.Stub {
+				if f.Code.Kind == code.Stub {
 					stubs[f.Code.Stub]++
 				}
 				if f.Code.Funclet {
@@ -88,7 +88,7 @@ func TestFixturesCover(t *testing.T) {
 			t.Errorf("no frame by %v", by)
 		}
 	}
-	for _, k := range []clr.CodeKind{clr.NotManaged, clr.JIT, clr.ReadyToRun, clr.Stub} {
+	for _, k := range []code.Kind{code.NotManaged, code.JIT, code.ReadyToRun, code.Stub} {
 		if codes[k] == 0 {
 			t.Errorf("no code of kind %v", k)
 		}

@@ -28,7 +28,7 @@ func TestUnknownBuild(t *testing.T) {
 				want = append(want, fs)
 			}
 			// The build-id, as it stands in the image's note.
-			id, err := hex.DecodeString(s.Runtimes[0].Image.ID.BuildID)
+			id, err := hex.DecodeString(coreclr(s).Image.ID.BuildID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func TestUnknownBuild(t *testing.T) {
 			}
 		})
 		openEdit(t, c, func(s *Session) {
-			if len(s.Runtimes) != 1 || s.Runtimes[0].How != "table" || s.Runtimes[0].Version != "10.0" {
+			if len(s.Runtimes) != 1 || coreclr(s).How != "table" || coreclr(s).Version != "10.0" {
 				t.Fatalf("%s: runtimes %+v, warnings %v", name, s.Runtimes, s.Warnings)
 			}
 			w := s.NewWalker()

@@ -3,7 +3,7 @@ package managed
 import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -24,8 +24,8 @@ type Frame struct {
 	By      unwind.By
 	PC      arch.PC
 	SP      arch.Addr
-	Code    clr.Code     // managed code, or the stub that a native frame's pc lies in
-	Runtime *clr.Runtime // whose code that is; nil for plain native code
+	Code    code.Code    // managed code, or the stub that a native frame's pc lies in
+	Runtime code.Runtime // whose code that is; nil for plain native code
 	Why     unwind.Stop  // of a gap: why the frame before it could not be left
 }
 
@@ -34,19 +34,19 @@ type Frame struct {
 type Walker struct {
 	s       *Session
 	native  *unwind.Walker
-	thread  *clr.Thread
-	rt      *clr.Runtime
+	thread  *code.Thread
+	frames  code.Framing // of the thread's runtime; nil if that keeps no Frames
 	hijacks []unwind.Hijack
-	tls     arch.Addr // its thread pointer, or 0
-	oldest  arch.Addr // the last Frame of its chain; 0 if it has none
-	chain   chain     // of which a rescue has passed some
-	saved   savedRegs // what Frames have of the managed frames ahead
-	regs    arch.Regs // room for those that a Frame holds
-	left    int       // words that searches of this walk may still look at; see maxSearch
-	now     Frame     // that the walk is at
-	out     []Frame   // of Walk, so far
-	gap     bool      // now is a gap, and the native walker is behind it
-	n       int       // frames so far, without gaps
+	tls     arch.Addr  // its thread pointer, or 0
+	oldest  arch.Addr  // the last Frame of its chain; 0 if it has none
+	chain   code.Chain // of which a rescue has passed some
+	saved   savedRegs  // what Frames have of the managed frames ahead
+	regs    arch.Regs  // room for those that a Frame holds
+	left    int        // words that searches of this walk may still look at; see maxSearch
+	now     Frame      // that the walk is at
+	out     []Frame    // of Walk, so far
+	gap     bool       // now is a gap, and the native walker is behind it
+	n       int        // frames so far, without gaps
 	stop    unwind.Stop
 	cache   [cacheSize]lookup
 }
@@ -54,8 +54,8 @@ type Walker struct {
 // A lookup is a remembered answer of Session.Lookup.
 type lookup struct {
 	pc   arch.Addr
-	code clr.Code
-	rt   *clr.Runtime
+	code code.Code
+	rt   code.Runtime
 }
 
 // cacheSize is prime, so that the even strides of code do not collide.
@@ -152,11 +152,11 @@ func (w *Walker) faulted() {
 	}
 	a := w.s.Process.Arch
 	for c := w.chain; ; {
-		fr, ok := c.pop()
+		fr, ok := c.Pop()
 		if w.left -= frameWords; !ok || w.left < 0 {
 			return
 		}
-		if exact, ok := w.rt.Restore(fr, &w.regs); !exact || !ok {
+		if exact, ok := w.frames.Restore(fr, &w.regs); !exact || !ok {
 			continue
 		}
 		if pc, _ := w.regs.Get(a.PC); arch.Addr(pc) == f.PC.Addr {
@@ -171,10 +171,12 @@ func (w *Walker) faulted() {
 // them, and code of the runtime that saves them tells no unwinder: JIT_New's slow
 // path on x86-64 uses rbx and describes only its return address.
 type savedRegs struct {
-	chain chain
-	at    place // of the next such frame; its stack pointer is 0 if there is none
-	regs  arch.Regs
-	exact bool // that frame was interrupted
+	rt     code.Framing
+	pc, sp arch.Reg // the CPU's registers for these
+	chain  code.Chain
+	at     place // of the next such frame; its stack pointer is 0 if there is none
+	regs   arch.Regs
+	exact  bool // that frame was interrupted
 }
 
 // A place is where a frame is.
@@ -183,21 +185,23 @@ type place struct{ pc, sp arch.Addr }
 // next turns to the next such frame.
 func (s *savedRegs) next() {
 	for s.at = (place{}); ; {
-		f, ok := s.chain.pop()
+		f, ok := s.chain.Pop()
 		if !ok {
 			return
 		}
-		if f.Kind.SavesRegs() && s.take(f) {
+		if f.SavesRegs && s.take(f) {
 			return
 		}
 	}
 }
 
 // take turns to the frame that f leads to; it reports false if that is not known.
-func (s *savedRegs) take(f clr.Frame) bool {
+func (s *savedRegs) take(f code.Frame) bool {
 	var ok bool
-	if s.exact, ok = s.chain.rt.Restore(f, &s.regs); ok {
-		s.at.pc, s.at.sp = s.chain.rt.Place(&s.regs)
+	if s.exact, ok = s.rt.Restore(f, &s.regs); ok {
+		pc, _ := s.regs.Get(s.pc)
+		sp, _ := s.regs.Get(s.sp)
+		s.at = place{arch.Addr(pc), arch.Addr(sp)}
 	}
 	return ok
 }
@@ -324,27 +328,32 @@ func (w *Walker) arrive() bool {
 
 // begin turns to a thread.
 func (w *Walker) begin(t *loader.Thread) {
-	w.thread, w.rt = w.s.Thread(t.ID)
-	w.tls = t.TLS
+	thread, rt := w.s.Thread(t.ID)
+	w.thread, w.tls = thread, t.TLS
 	w.hijacks, w.left = w.hijacks[:0], maxSearch
-	w.chain, w.saved, w.oldest = chain{}, savedRegs{}, 0
-	if w.thread == nil {
+	w.frames, w.chain, w.saved, w.oldest = nil, code.Chain{}, savedRegs{}, 0
+	if thread == nil {
 		return
 	}
-	w.chain = chain{rt: w.rt, next: w.thread.Frame}
+	w.chain = code.ChainOf(rt, thread)
 	if w.thread.HijackSlot != 0 {
 		w.hijacks = append(w.hijacks, unwind.Hijack{Slot: w.thread.HijackSlot, Return: w.thread.HijackReturn})
 	}
+	var ok bool
+	if w.frames, ok = rt.(code.Framing); !ok {
+		return
+	}
+	w.saved.rt, w.saved.pc, w.saved.sp = w.frames, w.s.Process.Arch.PC, w.s.Process.Arch.SP
 	for c := w.chain; ; {
-		f, ok := c.pop()
+		f, ok := c.Pop()
 		if !ok {
 			break
 		}
-		if w.oldest = f.Addr; w.saved.at.sp == 0 && f.Kind.SavesRegs() {
+		if w.oldest = f.Addr; w.saved.at.sp == 0 && f.SavesRegs {
 			w.saved.chain = c
 			w.saved.take(f)
 		}
-		if ret, sp, ok := w.rt.TrippedHijack(f); ok {
+		if ret, sp, ok := w.frames.TrippedHijack(f); ok {
 			w.hijacks = append(w.hijacks, unwind.Hijack{Slot: sp, Return: ret, SP: sp})
 		}
 	}
@@ -371,7 +380,9 @@ func (w *Walker) lookup(pc arch.Addr) *lookup {
 	if l.pc != pc || pc == 0 {
 		l.pc = 0 // until all is known: a read can break off
 		if l.code, l.rt = w.s.Lookup(pc); l.rt != nil {
-			l.rt.Complete(&l.code)
+			if rt, ok := l.rt.(code.Completing); ok {
+				rt.Complete(&l.code)
+			}
 		}
 		l.pc = pc
 	}

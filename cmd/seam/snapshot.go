@@ -15,6 +15,7 @@ import (
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/managed/profiler"
 	"github.com/seamwalk/seam/unwind"
 	"github.com/spf13/cobra"
@@ -267,8 +268,9 @@ func newReplayer(d *dump) (*replayer, error) {
 
 // of returns the snapshotter of a runtime; a thread without one is asked of
 // the first.
-func (r *replayer) of(rt *clr.Runtime) (*profiler.Snapshotter, error) {
-	if rt == nil {
+func (r *replayer) of(of code.Runtime) (*profiler.Snapshotter, error) {
+	rt, ok := of.(*clr.Runtime)
+	if !ok {
 		rt = r.first
 	}
 	if n := r.by[rt]; n != nil {
@@ -340,7 +342,7 @@ func (r *replayer) call(q *request) *report.Snapshot {
 }
 
 // mode is what q asks for, or what suits the state that the thread is in.
-func (r *replayer) mode(q *request, m *clr.Thread) profiler.Mode {
+func (r *replayer) mode(q *request, m *code.Thread) profiler.Mode {
 	if q.Mode != "" {
 		mode, _ := profiler.ParseMode(q.Mode) // checked when it was read
 		return mode

@@ -25,6 +25,7 @@ var floors = [][]string{
 	{"internal/objfile"},
 	{"internal/ecma"},
 	{"loader", "unwind"},
+	{"managed/code"},
 	{"managed/clr"},
 	{"managed"},
 	{"internal/symbolize"},

@@ -4,16 +4,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // Managed returns a method's name for eyes, Namespace.Type<T>.Method<U>(Params),
 // with what C# compilers generate told as what it was generated from. "?" stands
 // for what is not known: (?) for parameters, Method?( where not even that the
 // method is generic is. Without a name it is empty.
-func Managed(m *clr.Method) string {
-	if m.Name == "" {
-		return ""
+func Managed(m *code.Method) string {
+	if m.Name == "" || m.Verbatim {
+		return m.Name
 	}
 	name, outer := sourceName(m.Name)
 	var b strings.Builder
@@ -26,7 +26,7 @@ func Managed(m *clr.Method) string {
 		case c == '`':
 			n, end := arity(name, i+1)
 			i = end
-			if m.Unknown&clr.PartTypeArgs != 0 {
+			if m.Unknown&code.PartTypeArgs != 0 {
 				args(&b, slices.Repeat([]string{"?"}, min(n, maxUnknown)))
 				continue
 			}
@@ -43,7 +43,7 @@ func Managed(m *clr.Method) string {
 	if len(m.MethodArgs) > 0 {
 		args(&b, m.MethodArgs)
 	}
-	if m.Unknown&clr.PartMethodArgs != 0 {
+	if m.Unknown&code.PartMethodArgs != 0 {
 		b.WriteByte('?')
 	}
 	if outer {
@@ -54,7 +54,7 @@ func Managed(m *clr.Method) string {
 	if m.Dynamic && len(m.Params) == 0 {
 		return b.String() // which says nothing of parameters
 	}
-	if m.Unknown&clr.PartParams != 0 {
+	if m.Unknown&code.PartParams != 0 {
 		b.WriteString("(?)")
 		return b.String()
 	}

@@ -3,50 +3,51 @@ package symbolize
 import (
 	"testing"
 
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 func TestManaged(t *testing.T) {
 	tests := []struct {
-		m    clr.Method
+		m    code.Method
 		want string
 	}{
-		{clr.Method{}, ""},
-		{clr.Method{Name: "Program.Main", Params: []string{"string[]"}}, "Program.Main(string[])"},
-		{clr.Method{Name: "A.B.Outer+Inner.Run"}, "A.B.Outer.Inner.Run()"},
-		{clr.Method{Name: "A.Type..ctor", Params: []string{"int"}}, "A.Type..ctor(int)"},
-		{clr.Method{Name: "System.Collections.Generic.List`1.Add", TypeArgs: []string{"System.__Canon"}, Params: []string{"System.__Canon"}},
+		{code.Method{}, ""},
+		{code.Method{Name: "void [App] A+B::Run(int)[Tier1]", Verbatim: true}, "void [App] A+B::Run(int)[Tier1]"},
+		{code.Method{Name: "Program.Main", Params: []string{"string[]"}}, "Program.Main(string[])"},
+		{code.Method{Name: "A.B.Outer+Inner.Run"}, "A.B.Outer.Inner.Run()"},
+		{code.Method{Name: "A.Type..ctor", Params: []string{"int"}}, "A.Type..ctor(int)"},
+		{code.Method{Name: "System.Collections.Generic.List`1.Add", TypeArgs: []string{"System.__Canon"}, Params: []string{"System.__Canon"}},
 			"System.Collections.Generic.List<__Canon>.Add(__Canon)"},
-		{clr.Method{Name: "A.Outer`1+Inner`2.Map", TypeArgs: []string{"int", "string", "long"}, MethodArgs: []string{"bool"}},
+		{code.Method{Name: "A.Outer`1+Inner`2.Map", TypeArgs: []string{"int", "string", "long"}, MethodArgs: []string{"bool"}},
 			"A.Outer<int>.Inner<string, long>.Map<bool>()"},
-		{clr.Method{Name: "A.Outer`1+Inner`2.Map"}, "A.Outer.Inner.Map()"},
-		{clr.Method{Name: "dynamicClass.IL_STUB_PInvoke", Dynamic: true, ILStub: true}, "dynamicClass.IL_STUB_PInvoke"},
+		{code.Method{Name: "A.Outer`1+Inner`2.Map"}, "A.Outer.Inner.Map()"},
+		{code.Method{Name: "dynamicClass.IL_STUB_PInvoke", Dynamic: true, ILStub: true}, "dynamicClass.IL_STUB_PInvoke"},
 
 		// What is not known.
-		{clr.Method{Name: "System.Threading.Thread.Join", Unknown: clr.PartParams}, "System.Threading.Thread.Join(?)"},
-		{clr.Method{Name: "A.List`1+Node`2.Add", Params: []string{"T"}, Unknown: clr.PartTypeArgs}, "A.List<?>.Node<?, ?>.Add(T)"},
-		{clr.Method{Name: "A.Sum", Unknown: clr.PartMethodArgs | clr.PartParams}, "A.Sum?(?)"},
-		{clr.Method{Name: "dynamicClass.Made", Dynamic: true, Unknown: clr.PartParams}, "dynamicClass.Made"},
+		{code.Method{Name: "System.Threading.Thread.Join", Unknown: code.PartParams}, "System.Threading.Thread.Join(?)"},
+		{code.Method{Name: "A.List`1+Node`2.Add", Params: []string{"T"}, Unknown: code.PartTypeArgs}, "A.List<?>.Node<?, ?>.Add(T)"},
+		{code.Method{Name: "A.Sum", Unknown: code.PartMethodArgs | code.PartParams}, "A.Sum?(?)"},
+		{code.Method{Name: "dynamicClass.Made", Dynamic: true, Unknown: code.PartParams}, "dynamicClass.Made"},
 
 		// What csc generates; the names are those of Roslyn 4.
-		{clr.Method{Name: "App.Service+<Load>d__3.MoveNext"}, "App.Service.Load()"},
-		{clr.Method{Name: "App.Service`1+<Load>d__3`1.MoveNext", TypeArgs: []string{"int", "string"}}, "App.Service<int>.Load<string>()"},
-		{clr.Method{Name: "App.Service+<>c.<Run>b__0_1", Params: []string{"int"}}, "App.Service.Run.lambda_1(int)"},
-		{clr.Method{Name: "App.Service.<Run>b__7_0"}, "App.Service.Run.lambda_0()"},
-		{clr.Method{Name: "App.Service+<>c__DisplayClass3_0.<Run>b__1"}, "App.Service.Run.lambda_1()"},
-		{clr.Method{Name: "App.Service.<Run>g__Local|3_0", Params: []string{"int"}}, "App.Service.Run.Local(int)"},
-		{clr.Method{Name: "Program+<>c+<<Main>b__0_1>d.MoveNext"}, "Program.Main.lambda_1()"},
-		{clr.Method{Name: "Program+<<Main>g__Go|0_3>d.MoveNext"}, "Program.Main.Go()"},
-		{clr.Method{Name: "Program.<Main>$", Params: []string{"string[]"}}, "Program.Main(string[])"},
-		{clr.Method{Name: "App.Service+<>c..ctor"}, "App.Service.<>c..ctor()"},
-		{clr.Method{Name: "App.Service+<Load>d__3.SetStateMachine"}, "App.Service.<Load>d__3.SetStateMachine()"},
+		{code.Method{Name: "App.Service+<Load>d__3.MoveNext"}, "App.Service.Load()"},
+		{code.Method{Name: "App.Service`1+<Load>d__3`1.MoveNext", TypeArgs: []string{"int", "string"}}, "App.Service<int>.Load<string>()"},
+		{code.Method{Name: "App.Service+<>c.<Run>b__0_1", Params: []string{"int"}}, "App.Service.Run.lambda_1(int)"},
+		{code.Method{Name: "App.Service.<Run>b__7_0"}, "App.Service.Run.lambda_0()"},
+		{code.Method{Name: "App.Service+<>c__DisplayClass3_0.<Run>b__1"}, "App.Service.Run.lambda_1()"},
+		{code.Method{Name: "App.Service.<Run>g__Local|3_0", Params: []string{"int"}}, "App.Service.Run.Local(int)"},
+		{code.Method{Name: "Program+<>c+<<Main>b__0_1>d.MoveNext"}, "Program.Main.lambda_1()"},
+		{code.Method{Name: "Program+<<Main>g__Go|0_3>d.MoveNext"}, "Program.Main.Go()"},
+		{code.Method{Name: "Program.<Main>$", Params: []string{"string[]"}}, "Program.Main(string[])"},
+		{code.Method{Name: "App.Service+<>c..ctor"}, "App.Service.<>c..ctor()"},
+		{code.Method{Name: "App.Service+<Load>d__3.SetStateMachine"}, "App.Service.<Load>d__3.SetStateMachine()"},
 		// Explicit implementation of a generic interface.
-		{clr.Method{Name: "App.Bag.System.Collections.Generic.IEnumerable<T>.GetEnumerator"}, "App.Bag.System.Collections.Generic.IEnumerable<T>.GetEnumerator()"},
+		{code.Method{Name: "App.Bag.System.Collections.Generic.IEnumerable<T>.GetEnumerator"}, "App.Bag.System.Collections.Generic.IEnumerable<T>.GetEnumerator()"},
 		// Broken ones stay what they are.
-		{clr.Method{Name: "<"}, "<()"},
-		{clr.Method{Name: "A.<>"}, "A.<>()"},
-		{clr.Method{Name: "A+<X.MoveNext"}, "A.<X.MoveNext()"},
-		{clr.Method{Name: "List`99999999999.Add", TypeArgs: []string{"int"}}, "List.Add()"},
+		{code.Method{Name: "<"}, "<()"},
+		{code.Method{Name: "A.<>"}, "A.<>()"},
+		{code.Method{Name: "A+<X.MoveNext"}, "A.<X.MoveNext()"},
+		{code.Method{Name: "List`99999999999.Add", TypeArgs: []string{"int"}}, "List.Add()"},
 	}
 	for _, tt := range tests {
 		if got := Managed(&tt.m); got != tt.want {
@@ -77,7 +78,7 @@ func FuzzManaged(f *testing.F) {
 	f.Add("App.Service+<>c__DisplayClass3_0.<Run>b__1", "int")
 	f.Add("App.Service`1+<Load>d__3`1.MoveNext", "string")
 	f.Fuzz(func(t *testing.T, name, arg string) {
-		m := clr.Method{Name: name, TypeArgs: []string{arg}, Params: []string{arg}}
+		m := code.Method{Name: name, TypeArgs: []string{arg}, Params: []string{arg}}
 		if got := Managed(&m); len(got) > 4*len(name)+16*len(arg)+64 {
 			t.Errorf("Managed(%q) is %d bytes long", name, len(got))
 		}

@@ -4,47 +4,22 @@ import (
 	"encoding/binary"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
 )
 
-// A Code says what lies at a pc of managed code. It is a value: looking code
-// up allocates nothing.
+// A Code is a code.Code with what only CoreCLR has of it. It is a value: looking
+// code up allocates nothing.
 type Code struct {
-	Kind    CodeKind
-	Stub    StubKind // of a Stub
-	Funclet bool     // the pc lies in a handler (catch, finally, filter), a function of its own
-	// FuncletKnown says that Funclet was found out. Where the dump lacks what
-	// tells a handler from a body, both are false.
-	FuncletKnown bool
-	Unwind       uint32    // RVA of the unwind information
-	Method       arch.Addr // MethodDesc, the canonical one for shared code; 0 if not known
-	Start        arch.Addr // first byte of the method's code; of the method, not of the funclet
-	Body         arch.Span // the body or the funclet, as its RUNTIME_FUNCTION has it; Hi is 0 where that does not say
-	Base         arch.Addr // what RVAs in unwind information are relative to
-	Header       arch.Addr // JIT: the RealCodeHeader; ReadyToRun: the ReadyToRunInfo
-	Index        uint32    // ReadyToRun: index of the method's (not the funclet's) RUNTIME_FUNCTION
-	// Row is the MethodDef row of ReadyToRun code that Complete found in the
+	code.Code
+	Unwind uint32    // RVA of the unwind information
+	Base   arch.Addr // what RVAs in unwind information are relative to
+	Header arch.Addr // JIT: the RealCodeHeader; ReadyToRun: the ReadyToRunInfo
+	Index  uint32    // ReadyToRun: index of the method's (not the funclet's) RUNTIME_FUNCTION
+	// Row is the MethodDef row of ReadyToRun code that CompleteCode found in the
 	// image's tables of entry points, else 0. Instance is then the signature
 	// of the instantiation, and 0 for a method that is not generic.
 	Row      uint32
 	Instance arch.Addr
-}
-
-// Managed reports whether c is code that the runtime itself counts as managed
-// (ExecutionManager::IsManagedCode): a method's body, not a stub.
-func (c *Code) Managed() bool { return c.Kind == JIT || c.Kind == ReadyToRun }
-
-// A CodeKind says who made code.
-type CodeKind uint8
-
-const (
-	NotManaged CodeKind = iota
-	JIT                 // compiled at run time
-	ReadyToRun          // compiled ahead, in an image
-	Stub                // a precode, dispatch stub or the like: not managed by the profiler's contract
-)
-
-func (k CodeKind) String() string {
-	return [...]string{"native", "jit", "r2r", "stub"}[k]
 }
 
 type codeLayout struct {
@@ -103,14 +78,14 @@ func (l *codeLayout) heapSize() int {
 func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
-// Lookup says which managed code holds ip: Kind NotManaged if none does. If
+// CodeAt says which managed code holds ip: Kind NotManaged if none does. If
 // that, or a part of the answer, could not be found out because bytes are
 // missing from the dump, missing is the address of the first of them; Kind,
 // Start and Base are then what is known all the same.
 //
 // Look-up goes by method starts, as in the runtime: an ip in the padding
 // behind a method counts as that method.
-func (r *Runtime) Lookup(ip arch.Addr) (c Code, missing arch.Addr) {
+func (r *Runtime) CodeAt(ip arch.Addr) (c Code, missing arch.Addr) {
 	s, ok, missing := r.section(ip)
 	switch {
 	case !ok:
@@ -150,10 +125,10 @@ func (r *Runtime) lookupJIT(s rangeSection, ip arch.Addr) (c Code, missing arch.
 		return c, start - 8
 	}
 	if header <= r.stubLast {
-		c.Kind, c.Stub = Stub, r.stubBlock(header)
+		c.Kind, c.Stub = code.Stub, r.stubBlock(header)
 		return c, 0
 	}
-	c.Kind, c.Header = JIT, arch.Addr(header)
+	c.Kind, c.Header = code.JIT, arch.Addr(header)
 	l := &r.codeLayout
 	md, ok := r.word(c.Header + arch.Addr(l.HdrMethod))
 	if !ok {

@@ -118,13 +118,13 @@ func TestPartialContract(t *testing.T) {
 		}
 		return r
 	}
-	if m, err := open("Thread.State", "Exception._HResult").Describe(want[0].ID); err != nil || m.Name != want[0].Name {
+	if m, err := open("Thread.State", "Exception._HResult").MethodAt(want[0].ID); err != nil || m.Name != want[0].Name {
 		t.Errorf("without a Thread's state a method is %+v, %v", m, err)
 	}
-	if m, err := open("MethodTable.Module").Describe(want[0].ID); err == nil || m.Name != "" {
+	if m, err := open("MethodTable.Module").MethodAt(want[0].ID); err == nil || m.Name != "" {
 		t.Errorf("without a MethodTable's module a method is %+v, %v", m, err)
 	}
-	if m, err := open("MethodDescTokenRemainderBitCount").Describe(want[0].ID); err == nil || m.Token != 0 {
+	if m, err := open("MethodDescTokenRemainderBitCount").MethodAt(want[0].ID); err == nil || m.Token != 0 {
 		t.Errorf("without a way to read its token a method is %+v, %v", m, err)
 	}
 	r := open("TransitionBlock.!", "ThreadStore.ThreadCount")

@@ -1,6 +1,9 @@
 package clr
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
+)
 
 // Clauses of JIT-compiled code (src/coreclr/inc/corhdr.h, COR_ILMETHOD_SECT_EH
 // as EE_ILEXCEPTION keeps it): their number is the word before the block.
@@ -32,7 +35,7 @@ func (p *Replay) Filter(c *Code) (is, known bool) {
 		return false, c.FuncletKnown
 	}
 	off := uint32(c.Body.Lo - c.Start)
-	if c.Kind == ReadyToRun {
+	if c.Kind == code.ReadyToRun {
 		return p.r2rFilter(c, off)
 	}
 	v, ok := p.r.word(field(c.Header, p.r.replayLayout.HdrEHInfo))

@@ -6,29 +6,34 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/internal/ecma"
+	"github.com/seamwalk/seam/managed/code"
 )
 
-// Complete finds out what Lookup had to leave open of c because the dump lacks
+// CompleteCode finds out what CodeAt had to leave open of c because the dump lacks
 // it: createdump writes what its own walk has touched, and that loses threads.
 // The method of JIT-compiled code without its header is that whose precode
 // leads to it. ReadyToRun code whose entry the dump's map of entry points lacks
 // is in one of the image's own tables of them: Row or Instance, and Method if
 // the module's map of methods has it.
-func (r *Runtime) Complete(c *Code) {
+func (r *Runtime) CompleteCode(c *Code) {
 	switch {
 	case c.Method != 0:
-	case c.Kind == JIT && c.Start != 0:
+	case c.Kind == code.JIT && c.Start != 0:
 		c.Method = r.orphanMethod(c.Start)
-	case c.Kind == ReadyToRun && c.Body.Lo != 0:
+	case c.Kind == code.ReadyToRun && c.Body.Lo != 0:
 		r.completeR2R(c)
 	}
 }
 
-// DescribeCode is Describe for the method of c, which it names by its image's
-// table of entry points where its MethodDesc is not known.
-func (r *Runtime) DescribeCode(c *Code) (Method, error) {
-	if c.Method != 0 || c.Row == 0 {
-		return r.Describe(c.Method)
+// MethodOf names the method of c, by its image's table of entry points where its
+// MethodDesc is not known. See MethodAt. The error is code.ErrNoMethod if neither
+// is known.
+func (r *Runtime) MethodOf(c *Code) (code.Method, error) {
+	switch {
+	case c.Method != 0:
+		return r.MethodAt(c.Method)
+	case c.Row == 0:
+		return code.Method{}, code.ErrNoMethod
 	}
 	d := newDescriber(r, 0)
 	d.m.Token = uint32(ecma.MethodDef)<<tokenRowBits | c.Row
@@ -40,12 +45,12 @@ func (r *Runtime) DescribeCode(c *Code) (Method, error) {
 	mod := r.module(arch.Addr(at))
 	switch {
 	case c.Instance == 0:
-		d.known(PartTypeArgs | PartMethodArgs)
+		d.known(code.PartTypeArgs | code.PartMethodArgs)
 	case mod.err == nil:
 		in, err := mod.meta.Instance(r.some(c.Instance, maxInstance))
 		if d.fail(err); err == nil {
 			d.m.TypeArgs, d.m.MethodArgs = csharp(in.TypeArgs), csharp(in.MethodArgs)
-			d.known(PartTypeArgs | PartMethodArgs)
+			d.known(code.PartTypeArgs | code.PartMethodArgs)
 		}
 	}
 	d.named(mod, 0, c.Row)

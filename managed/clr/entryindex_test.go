@@ -9,6 +9,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // entryPairs returns the pairs of the runtime's map of entry points at table.
@@ -58,14 +59,14 @@ func TestEntryMap(t *testing.T) {
 					continue
 				}
 				sum.methods++
-				want, err := r.Describe(md)
+				want, err := r.MethodAt(md)
 				if err != nil {
 					sum.unread++ // createdump leaves out what it did not walk
 					continue
 				}
-				known, _ := r.Lookup(start)
-				c := Code{Kind: ReadyToRun, Body: known.Body, Base: known.Base, Unwind: known.Unwind, Header: known.Header}
-				r.Complete(&c)
+				known, _ := r.CodeAt(start)
+				c := Code{Code: code.Code{Kind: code.ReadyToRun, Body: known.Body}, Base: known.Base, Unwind: known.Unwind, Header: known.Header}
+				r.CompleteCode(&c)
 				if c.Row == 0 {
 					sum.refused++
 					continue
@@ -73,7 +74,7 @@ func TestEntryMap(t *testing.T) {
 				if c.Instance != 0 {
 					sum.instances++
 				}
-				got, err := r.DescribeCode(&c)
+				got, err := r.MethodOf(&c)
 				if c.Method == 0 {
 					got.ID = want.ID
 				}
@@ -92,7 +93,7 @@ func TestEntryMap(t *testing.T) {
 }
 
 // sameMethod compares methods, of which got may have ? for a type.
-func sameMethod(got, want *Method) bool {
+func sameMethod(got, want *code.Method) bool {
 	types := func(a, b []string) bool {
 		return slices.EqualFunc(a, b, func(a, b string) bool { return a == b || strings.Contains(a, "?") })
 	}

@@ -5,32 +5,20 @@ import (
 	"unicode/utf16"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
 )
-
-// An Exception is an exception object in flight.
-type Exception struct {
-	Type    string    // full name of its class; "" if a part of that cannot be read
-	Address arch.Addr // of the object; 0 if it cannot be found
-	// Message and HResult are known where the flag is set. A message is read
-	// whole or not at all; it is not known, too, where the exception has none
-	// of its own. One of more than 32,768 UTF-16 units is cut, and ends with "…".
-	Message    string
-	HasMessage bool
-	HResult    uint32
-	HasHResult bool
-}
 
 // maxMessage bounds an exception's message, in UTF-16 units.
 const maxMessage = 1 << 15
 
 // InFlight returns the exception that is being dispatched on t or whose
 // handler runs; nil if there is none. What cannot be read of it is left empty.
-func (r *Runtime) InFlight(t *Thread) *Exception {
+func (r *Runtime) InFlight(t *code.Thread) *code.Exception {
 	if t.Exception == 0 {
 		return nil
 	}
 	n := &r.names
-	e := &Exception{}
+	e := &code.Exception{}
 	obj, ok := r.thrownOn(t.Exception)
 	if !ok {
 		return e

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // TestInFlight reads an exception by its handle, and by the object itself, as
@@ -24,17 +25,17 @@ func TestInFlight(t *testing.T) {
 		f.put(field(text, f.n.StringSize), 4, 4)
 		f.utf16(field(text, f.n.StringText), "help")
 		r := fakeRuntime(t, f.core(t))
-		want := &Exception{Type: "Generic`1[Program]", Address: object, Message: "help", HasMessage: true, HResult: 0x80131509, HasHResult: true}
-		if d := cmp.Diff(want, r.InFlight(&Thread{Exception: info})); d != "" {
+		want := &code.Exception{Type: "Generic`1[Program]", Address: object, Message: "help", HasMessage: true, HResult: 0x80131509, HasHResult: true}
+		if d := cmp.Diff(want, r.InFlight(&code.Thread{Exception: info})); d != "" {
 			t.Errorf("thrown %v: %s", thrown, d)
 		}
-		if e := r.InFlight(&Thread{}); e != nil {
+		if e := r.InFlight(&code.Thread{}); e != nil {
 			t.Errorf("no exception: %+v", e)
 		}
 		f.put(field(text, f.n.StringSize), 0x7fffffff, 4)
 		r = fakeRuntime(t, f.core(t))
 		want.Message, want.HasMessage = "", false
-		if d := cmp.Diff(want, r.InFlight(&Thread{Exception: info})); d != "" {
+		if d := cmp.Diff(want, r.InFlight(&code.Thread{Exception: info})); d != "" {
 			t.Errorf("a message without end: %s", d)
 		}
 	}
@@ -63,8 +64,8 @@ func TestInFlightHoles(t *testing.T) {
 	}
 	f.put(field(text, f.n.StringSize), 20, 4)
 	f.utf16(field(text, f.n.StringText), "a message of 20 unit")
-	want := Exception{Type: "Generic`1[Program]", Address: object, Message: "a message of 20 unit", HasMessage: true, HResult: uint32(object), HasHResult: true}
-	if got := fakeRuntime(t, f.core(t)).InFlight(&Thread{Exception: info}); *got != want {
+	want := code.Exception{Type: "Generic`1[Program]", Address: object, Message: "a message of 20 unit", HasMessage: true, HResult: uint32(object), HasHResult: true}
+	if got := fakeRuntime(t, f.core(t)).InFlight(&code.Thread{Exception: info}); *got != want {
 		t.Fatalf("%+v, want %+v", *got, want)
 	}
 	less := 0
@@ -73,7 +74,7 @@ func TestInFlightHoles(t *testing.T) {
 			continue // the metadata has tests of its own
 		}
 		delete(f.fakeMemory, at)
-		got := fakeRuntime(t, f.core(t)).InFlight(&Thread{Exception: info})
+		got := fakeRuntime(t, f.core(t)).InFlight(&code.Thread{Exception: info})
 		f.fakeMemory[at] = v
 		if *got != want {
 			less++

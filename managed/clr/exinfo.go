@@ -1,6 +1,9 @@
 package clr
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
+)
 
 // An ExInfo is what the runtime keeps of an exception in progress: ExInfo since
 // .NET 9, ExceptionTracker before (src/coreclr/vm/exinfo.h, exceptionhandling.h).
@@ -72,7 +75,7 @@ func (p *Replay) KnowsExceptions() (some, entered, clause bool) {
 // ExInfoAt reads the exception at a, of thread t. It reports false if the dump
 // lacks it, missing then being the address of the first byte, or if what lies
 // there is none: half written, or of another layout.
-func (p *Replay) ExInfoAt(a arch.Addr, t *Thread) (e ExInfo, missing arch.Addr, ok bool) {
+func (p *Replay) ExInfoAt(a arch.Addr, t *code.Thread) (e ExInfo, missing arch.Addr, ok bool) {
 	l := p.ex
 	if l == nil {
 		return e, 0, false
@@ -115,7 +118,7 @@ func (p *Replay) ExInfoAt(a arch.Addr, t *Thread) (e ExInfo, missing arch.Addr, 
 
 // plausible checks an ExInfo against what always holds. Bounds of the stack are
 // of use only where they are known.
-func (p *Replay) plausible(e *ExInfo, clause uint32, entered uint8, t *Thread) bool {
+func (p *Replay) plausible(e *ExInfo, clause uint32, entered uint8, t *code.Thread) bool {
 	onStack := func(a arch.Addr) bool {
 		return t.StackBase == 0 || a >= t.StackLimit && a <= t.StackBase
 	}

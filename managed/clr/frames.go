@@ -73,9 +73,9 @@ func (k FrameKind) transition() bool {
 	return false
 }
 
-// SavesRegs reports whether a Frame of this class holds callee-saved registers
+// savesRegs reports whether a Frame of this class holds callee-saved registers
 // of the managed frame that it leads to.
-func (k FrameKind) SavesRegs() bool {
+func (k FrameKind) savesRegs() bool {
 	switch k {
 	case SoftwareExceptionFrame, FaultingExceptionFrame, ResumableFrame, RedirectedThreadFrame, HijackFrame:
 		return true
@@ -89,9 +89,6 @@ type Frame struct {
 	Next arch.Addr
 	Kind FrameKind
 }
-
-// EndOfFrames is the Next of the last Frame, FRAME_TOP.
-const EndOfFrames = ^arch.Addr(0)
 
 type frameLayout struct {
 	Identifier int `c:"Frame.Identifier"`
@@ -145,23 +142,23 @@ func (l *frameLayout) registers(c *contract, a *arch.Arch) {
 	}
 }
 
-// FrameAt reads the Frame at a; ok is false where the dump lacks it.
-func (r *Runtime) FrameAt(a arch.Addr) (f Frame, ok bool) {
+// frameAt reads the Frame at a; ok is false where the dump lacks it.
+func (r *Runtime) frameAt(a arch.Addr) (f Frame, ok bool) {
 	l := &r.frameLayout
 	id, ok1 := r.word(field(a, l.Identifier))
 	next, ok2 := r.word(field(a, l.Next))
 	return Frame{Addr: a, Next: arch.Addr(next), Kind: r.frameKinds[id]}, ok1 && ok2
 }
 
-// Restore sets in regs what f restores: at least the pc and the stack pointer
+// restore sets in regs what f restores: at least the pc and the stack pointer
 // of the frame that f leads to, and whichever other registers f has saved;
 // those it has not are not known. exact reports whether that frame was
 // interrupted rather than calling; ok is false if f leads nowhere, or the dump
 // lacks its bytes.
-func (r *Runtime) Restore(f Frame, regs *arch.Regs) (exact, ok bool) {
+func (r *Runtime) restore(f Frame, regs *arch.Regs) (exact, ok bool) {
 	*regs = arch.Regs{}
-	restore := frameRestore{r: r, regs: regs}
-	exact = restore.frame(f)
+	from := frameRestore{r: r, regs: regs}
+	exact = from.frame(f)
 	_, pc := regs.Get(r.arch.PC)
 	_, sp := regs.Get(r.arch.SP)
 	return exact, pc && sp
@@ -228,13 +225,6 @@ func (s *frameRestore) frame(f Frame) (exact bool) {
 		}
 	}
 	return false
-}
-
-// Place returns the pc and the stack pointer of registers that Restore has set.
-func (r *Runtime) Place(regs *arch.Regs) (pc, sp arch.Addr) {
-	p, _ := regs.Get(r.arch.PC)
-	s, _ := regs.Get(r.arch.SP)
-	return arch.Addr(p), arch.Addr(s)
 }
 
 // hijack reads the true return address of a function whose return the runtime
@@ -341,17 +331,17 @@ func contextOffset(a *arch.Arch, reg arch.Reg) int {
 	return 0
 }
 
-// TrippedHijack returns, for a HijackFrame, the true return address of the
+// trippedHijack returns, for a HijackFrame, the true return address of the
 // hijacked function and the stack pointer behind its return. The trip stub was
 // entered by a return instruction, so that unwind information, which takes it
 // for a called function, is off by one slot: it looks for the stub's return
 // address at that very stack pointer.
-func (r *Runtime) TrippedHijack(f Frame) (ret, sp arch.Addr, ok bool) {
+func (r *Runtime) trippedHijack(f Frame) (ret, sp arch.Addr, ok bool) {
 	var regs arch.Regs
 	if f.Kind != HijackFrame {
 		return 0, 0, false
 	}
-	if _, ok := r.Restore(f, &regs); !ok {
+	if _, ok := r.restore(f, &regs); !ok {
 		return 0, 0, false
 	}
 	pc, _ := regs.Get(r.arch.PC)

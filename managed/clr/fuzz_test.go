@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // FuzzNames damages the words of a made runtime: names, exceptions and the
@@ -33,17 +33,17 @@ func FuzzNames(f *testing.F) {
 			types.fakeMemory[a] = v
 		}
 		for _, w := range want {
-			m, err := r.Describe(w.ID)
+			m, err := r.MethodAt(w.ID)
 			if err == nil && m.Name == "" {
 				t.Errorf("%v has neither a name nor an error", w.ID)
 			}
 		}
 		r.TypeName(arch.Addr(v1))
-		r.InFlight(&Thread{Exception: arch.Addr(at1)})
+		r.InFlight(&code.Thread{Exception: arch.Addr(at1)})
 		n := 0
-		r.JITMethods(func(m loader.Method) bool {
-			if m.Code.Hi < m.Code.Lo {
-				t.Errorf("method %v ends before it begins", m.Code)
+		r.Compiled(func(m code.Compiled) bool {
+			if m.Span.Hi < m.Span.Lo {
+				t.Errorf("method %v ends before it begins", m.Span)
 			}
 			n++
 			return true

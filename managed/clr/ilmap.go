@@ -1,17 +1,20 @@
 package clr
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
+)
 
-// ILOffset returns the IL offset that the JIT's map has for pc in code c: that
+// ilOffset returns the IL offset that the JIT's map has for pc in code c: that
 // of the last place at or before pc that has one. It is not ok for code
 // without a map (stubs), in prologues, and where the map's bytes are missing
 // or not of the form that this runtime writes.
-func (r *Runtime) ILOffset(c Code, pc arch.PC) (off uint32, ok bool) {
+func (r *Runtime) ilOffset(c *Code, pc arch.PC) (off uint32, ok bool) {
 	// Without the method's start, nothing is known of where in it pc lies.
 	if c.Start == 0 || pc.Lookup() < c.Start {
 		return 0, false
 	}
-	b, form, ok := r.bounds(&c)
+	b, form, ok := r.bounds(c)
 	if !ok {
 		return 0, false
 	}
@@ -71,7 +74,7 @@ func (r *Runtime) bounds(c *Code) (b []byte, form boundsForm, ok bool) {
 	var at arch.Addr
 	var n uint32
 	switch c.Kind {
-	case JIT:
+	case code.JIT:
 		info, found := r.word(field(c.Header, r.names.HdrDebugInfo))
 		if !found || info == 0 {
 			return nil, 0, false
@@ -79,7 +82,7 @@ func (r *Runtime) bounds(c *Code) (b []byte, form boundsForm, ok bool) {
 		var outer outerForm
 		outer, form = r.jitForms()
 		at, n, ok = r.jitBounds(arch.Addr(info), outer)
-	case ReadyToRun:
+	case code.ReadyToRun:
 		at, n, form, ok = r.r2rBounds(c)
 	}
 	if !ok || n == 0 || n > maxBounds {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // A mapping is an entry of a made map.
@@ -119,7 +120,7 @@ func TestBounds(t *testing.T) {
 // what the runtime may put there.
 func TestILOffset(t *testing.T) {
 	ms := []mapping{{0, 0xfffffffe}, {7, 0}, {20, 5}, {20, 0xffffffff}, {40, 0x30}, {44, 0xfffffffd}}
-	const header, info, code = 0x7000_0000, 0x7000_1000, 0x7100_0000
+	const header, info, start = 0x7000_0000, 0x7000_1000, 0x7100_0000
 	le := binary.LittleEndian
 	outer := map[string]func(bounds []byte) []byte{
 		"8.0.31": func(b []byte) []byte {
@@ -175,20 +176,20 @@ func TestILOffset(t *testing.T) {
 		m.word(header, info)
 		r := fakeRuntime(t, m.core(t))
 		set(r)
-		c := Code{Kind: JIT, Start: code, Header: header}
+		c := Code{Code: code.Code{Kind: code.JIT, Start: start}, Header: header}
 		for off, want := range map[arch.Addr]int{0: -1, 7: -1, 8: 0, 20: 0, 21: 5, 40: 5, 41: 0x30, 100: 0x30} {
-			il, ok := r.ILOffset(c, arch.PC{Addr: code + off})
+			il, ok := r.ilOffset(&c, arch.PC{Addr: start + off})
 			if !ok && want >= 0 || ok && int(il) != want {
 				t.Errorf("%s: a return to %d is in IL %#x, %v; want %#x", version, off, il, ok, want)
 			}
 		}
-		if il, ok := r.ILOffset(c, arch.PC{Addr: code + 20, Exact: true}); !ok || il != 5 {
+		if il, ok := r.ilOffset(&c, arch.PC{Addr: start + 20, Exact: true}); !ok || il != 5 {
 			t.Errorf("%s: what is about to run at 20 is IL %#x, %v; want 5", version, il, ok)
 		}
-		if il, ok := r.ILOffset(Code{Kind: JIT, Header: header}, arch.PC{Addr: code + 20}); ok {
+		if il, ok := r.ilOffset(&Code{Code: code.Code{Kind: code.JIT}, Header: header}, arch.PC{Addr: start + 20}); ok {
 			t.Errorf("%s: code whose start is not known is at IL %#x", version, il)
 		}
-		if _, ok := r.ILOffset(Code{Kind: Stub, Start: code}, arch.PC{Addr: code}); ok {
+		if _, ok := r.ilOffset(&Code{Code: code.Code{Kind: code.Stub, Start: start}}, arch.PC{Addr: start}); ok {
 			t.Errorf("%s: a stub has an IL offset", version)
 		}
 	}

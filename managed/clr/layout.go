@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // Where the runtime has what this package reads is known from three sources, the
@@ -36,7 +38,7 @@ type release struct {
 	// stubs are the kinds of blocks of stubs, by the number that the runtime has
 	// for each (StubCodeBlockKind in src/coreclr/vm/codeman.h). A number beyond
 	// them is a stub of a kind that is not known.
-	stubs []StubKind
+	stubs []code.StubKind
 
 	// debugInfo and bounds are the forms in which the JIT's debug information is
 	// kept. ILOffset believes bounds only if their counts take exactly the bytes

@@ -1,6 +1,10 @@
 package clr
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/seamwalk/seam/managed/code"
+)
 
 // releases is the table of releases, the newest first. Of .NET 9 and 8 it has what
 // a replay needs; their code is not read, because it lacks where that is kept.
@@ -103,9 +107,9 @@ var exInfoFacts = []fact{
 const exInfo10 = "dumps of 10.0.12 (Linux and Windows), 10.0.9 (64-bit Arm) and 9.0.20, at known points of a dispatch"
 
 // stubs10 is StubCodeBlockKind of src/coreclr/vm/codeman.h of 10.0.
-var stubs10 = []StubKind{
-	1: StubJump, 2: StubPrecode, 3: StubDynamicHelper, 4: StubPrecode, 5: StubFixupPrecode,
-	6: StubDispatch, 7: StubResolve, 8: StubLookup, 9: StubVTable, 10: StubCallCounting,
+var stubs10 = []code.StubKind{
+	1: code.StubJump, 2: code.StubPrecode, 3: code.StubDynamicHelper, 4: code.StubPrecode, 5: code.StubFixupPrecode,
+	6: code.StubDispatch, 7: code.StubResolve, 8: code.StubLookup, 9: code.StubVTable, 10: code.StubCallCounting,
 }
 
 // dacTable10 has the entries of g_dacTable of .NET 10 (src/coreclr/inc/dacvars.h).

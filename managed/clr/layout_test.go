@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // TestRows: each fact of the table says where it was seen and what is checked
@@ -231,18 +231,18 @@ func TestDacTable(t *testing.T) {
 func sameReading(t *testing.T, name string, got, want *Runtime) {
 	t.Helper()
 	type reading struct {
-		Threads    []Thread
+		Threads    []code.Thread
 		Frames     []Frame
-		Exceptions []*Exception
-		Methods    []loader.Method
+		Exceptions []*code.Exception
+		Methods    []code.Compiled
 		Names      []string
 	}
 	read := func(r *Runtime) (all reading) {
 		all.Threads, _ = r.Threads()
 		for i := range all.Threads {
 			all.Exceptions = append(all.Exceptions, r.InFlight(&all.Threads[i]))
-			for a := all.Threads[i].Frame; a != EndOfFrames; {
-				f, ok := r.FrameAt(a)
+			for a := all.Threads[i].Frame; a != code.EndOfFrames; {
+				f, ok := r.frameAt(a)
 				if !ok || f.Next <= a {
 					break
 				}
@@ -250,9 +250,9 @@ func sameReading(t *testing.T, name string, got, want *Runtime) {
 				a = f.Next
 			}
 		}
-		r.JITMethods(func(m loader.Method) bool {
+		r.Compiled(func(m code.Compiled) bool {
 			all.Methods = append(all.Methods, m)
-			d, _ := r.Describe(arch.Addr(m.ID))
+			d, _ := r.MethodAt(m.ID)
 			all.Names = append(all.Names, d.Module+" "+d.Name)
 			return true
 		})

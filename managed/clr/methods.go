@@ -2,7 +2,7 @@ package clr
 
 import (
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // Bounds of an enumeration. RVAs have 32 bits, so a heap cannot be larger than
@@ -15,19 +15,18 @@ const (
 	maxMethods  = 1 << 23
 )
 
-// JITMethods yields every piece of code that the JIT compiler made and that is
-// still alive: methods (Kind "jit"), IL stubs and DynamicMethods ("dynamic")
-// and blocks of stubs ("stub"). Name is left to Describe, which costs more than
-// all the rest. Funclets belong to their method. Heaps come in the order of the
+// Compiled yields every piece of code that the JIT compiler made and that is
+// still alive: methods, IL stubs and DynamicMethods, and blocks of stubs. Names are
+// left to Describe, which costs more than all the rest. Funclets belong to their method. Heaps come in the order of the
 // runtime's map, methods of one heap by address.
-func (r *Runtime) JITMethods(yield func(loader.Method) bool) {
+func (r *Runtime) Compiled(yield func(code.Compiled) bool) {
 	e := enumeration{r: r, yield: yield, pages: maxMapPages, left: maxMethods}
 	r.heaps(e.heap)
 }
 
 type enumeration struct {
 	r     *Runtime
-	yield func(loader.Method) bool
+	yield func(code.Compiled) bool
 	pages int
 	left  int // pieces of code that may still be looked at
 	done  bool
@@ -99,9 +98,9 @@ func (e *enumeration) code(next arch.Addr) {
 	if !ok {
 		return
 	}
-	m := loader.Method{Code: arch.Span{Lo: start, Hi: next - codeHeaderSize}, Source: "clr", Kind: "jit"}
+	m := code.Compiled{Span: arch.Span{Lo: start, Hi: next - codeHeaderSize}, Source: "clr"}
 	if v <= r.stubLast {
-		m.Kind = "stub"
+		m.Kind, m.Stub = code.CompiledStub, r.stubBlock(v)
 		e.done = !e.yield(m)
 		return
 	}
@@ -110,16 +109,16 @@ func (e *enumeration) code(next arch.Addr) {
 	if !ok {
 		return
 	}
-	m.ID = md
+	m.ID = arch.Addr(md)
 	if flags, ok := r.u16(field(arch.Addr(md), r.names.MDFlags)); ok && flags&mdClass == mdDynamic {
-		m.Kind = "dynamic"
+		m.Kind = code.CompiledDynamic
 	}
 	// The last RUNTIME_FUNCTION, the body's or a funclet's, ends where the
 	// code does. On CPUs whose entries have no end the next header bounds it.
 	if n, ok := r.u32(field(header, l.HdrCount)); ok && n > 0 && n <= maxUnwindInfos {
 		if f, missing := r.function(field(header, l.HdrUnwinds), n-1); missing == 0 && f.End != 0 {
-			if end := e.heapNow.Base + arch.Addr(f.End); end > start && end <= m.Code.Hi {
-				m.Code.Hi = end
+			if end := e.heapNow.Base + arch.Addr(f.End); end > start && end <= m.Span.Hi {
+				m.Span.Hi = end
 			}
 		}
 	}

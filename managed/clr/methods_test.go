@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 const (
@@ -80,9 +80,9 @@ func (f *fakeTypes) heap(r *Runtime, size int, starts []int, sizes []int) {
 	}
 }
 
-// TestJITMethods: what a nibble map of either encoding lists is what it finds
+// TestCompiled: what a nibble map of either encoding lists is what it finds
 // by address.
-func TestJITMethods(t *testing.T) {
+func TestCompiled(t *testing.T) {
 	rnd := rand.New(rand.NewSource(1))
 	for _, version := range []nibbleVersion{nibbleLinear, nibblePointer} {
 		const size = 0x8000
@@ -108,8 +108,8 @@ func TestJITMethods(t *testing.T) {
 		r := fakeRuntime(t, f.core(t))
 		r.nibbles = version
 
-		var got []loader.Method
-		r.JITMethods(func(m loader.Method) bool {
+		var got []code.Compiled
+		r.Compiled(func(m code.Compiled) bool {
 			got = append(got, m)
 			return true
 		})
@@ -117,27 +117,27 @@ func TestJITMethods(t *testing.T) {
 			t.Fatalf("version %d: %d methods, want %d", version, len(got), len(starts))
 		}
 		for i, m := range got {
-			want := loader.Method{Code: arch.Span{Lo: fakeCode + arch.Addr(starts[i])}, ID: uint64(0x9000 + 32*i), Source: "clr", Kind: "jit"}
-			want.Code.Hi = want.Code.Lo + arch.Addr(sizes[i])
+			want := code.Compiled{Span: arch.Span{Lo: fakeCode + arch.Addr(starts[i])}, ID: arch.Addr(0x9000 + 32*i), Source: "clr"}
+			want.Span.Hi = want.Span.Lo + arch.Addr(sizes[i])
 			switch i {
 			case 1:
-				want.ID, want.Kind = 0, "stub"
-				want.Code.Hi = fakeCode + arch.Addr(starts[2]) - 8
+				want.ID, want.Kind, want.Stub = 0, code.CompiledStub, code.StubDispatch
+				want.Span.Hi = fakeCode + arch.Addr(starts[2]) - 8
 			case 2:
-				want.Kind = "dynamic"
+				want.Kind = code.CompiledDynamic
 			}
 			if m != want {
 				t.Errorf("version %d: method %d is %+v, want %+v", version, i, m, want)
 			}
-			for _, at := range []arch.Addr{m.Code.Lo, m.Code.Lo + 4, (m.Code.Lo + m.Code.Hi) / 2, m.Code.Hi - 1} {
-				if c, missing := r.Lookup(at); c.Start != m.Code.Lo || missing != 0 {
-					t.Errorf("version %d: %v looks up %v (missing %v), want %v", version, at, c.Start, missing, m.Code.Lo)
+			for _, at := range []arch.Addr{m.Span.Lo, m.Span.Lo + 4, (m.Span.Lo + m.Span.Hi) / 2, m.Span.Hi - 1} {
+				if c, missing := r.CodeAt(at); c.Start != m.Span.Lo || missing != 0 {
+					t.Errorf("version %d: %v looks up %v (missing %v), want %v", version, at, c.Start, missing, m.Span.Lo)
 				}
 			}
 		}
 		first := slices.Clone(got[:3])
 		got = got[:0]
-		r.JITMethods(func(m loader.Method) bool {
+		r.Compiled(func(m code.Compiled) bool {
 			got = append(got, m)
 			return len(got) < 3
 		})

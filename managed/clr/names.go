@@ -6,36 +6,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/ecma"
-)
-
-// A Method is what the runtime and the metadata say of a MethodDesc. Its
-// slices are shared and not to be written to.
-type Method struct {
-	ID    arch.Addr // the MethodDesc
-	Token uint32    // 0x06xxxxxx; 0 for methods without metadata (IL stubs, dynamic methods, those of arrays)
-	// Name is the metadata name, Namespace.Outer+Inner`1.Method, without
-	// arguments. A dynamic method is dynamicClass.Name.
-	Name string
-	// TypeArgs and MethodArgs are the generic arguments, System.__Canon for
-	// shared ones; Params the parameter types, generic parameters by name.
-	// All are as C# prints them, with namespaces: ref int, System.Guid[]. One
-	// that could not be read is "?".
-	TypeArgs, MethodArgs, Params []string
-	// Unknown has the lists of which not even the length could be read. Those
-	// are empty, which does not mean that the method has none.
-	Unknown Parts
-	Module  string // path of the module that defines it, or its name; "" if not known
-	Dynamic bool   // IL stub or DynamicMethod
-	ILStub  bool
-}
-
-// Parts are lists of a Method, as a set.
-type Parts uint8
-
-const (
-	PartTypeArgs Parts = 1 << iota
-	PartMethodArgs
-	PartParams
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // Bits of a MethodDesc and of what follows it, by its class
@@ -59,13 +30,13 @@ const (
 const maxSignature = 1 << 14
 
 type methodResult struct {
-	method Method
+	method code.Method
 	err    error
 }
 
-// Describe names a method. An error says which part could not be read; what
-// could be is in the Method all the same.
-func (r *Runtime) Describe(md arch.Addr) (Method, error) {
+// MethodAt names the method whose MethodDesc is md. An error says which part could
+// not be read; what could be is in the Method all the same.
+func (r *Runtime) MethodAt(md arch.Addr) (code.Method, error) {
 	if m, ok := r.names.kept.methods.Load(md); ok {
 		m := m.(methodResult)
 		return m.method, m.err
@@ -79,16 +50,16 @@ func (r *Runtime) Describe(md arch.Addr) (Method, error) {
 // A describer fills one Method.
 type describer struct {
 	r   *Runtime
-	m   Method
+	m   code.Method
 	err error // the first
 }
 
 func newDescriber(r *Runtime, md arch.Addr) describer {
-	return describer{r: r, m: Method{ID: md, Unknown: PartTypeArgs | PartMethodArgs | PartParams}}
+	return describer{r: r, m: code.Method{ID: md, Unknown: code.PartTypeArgs | code.PartMethodArgs | code.PartParams}}
 }
 
 // known says that parts of the method have been found out.
-func (d *describer) known(p Parts) { d.m.Unknown &^= p }
+func (d *describer) known(p code.Parts) { d.m.Unknown &^= p }
 
 func (d *describer) fail(err error) {
 	if d.err == nil && err != nil {
@@ -125,7 +96,7 @@ func (d *describer) describe() {
 	if flags&mdClass == mdInstantiated {
 		d.methodArgs()
 	} else {
-		d.known(PartMethodArgs)
+		d.known(code.PartMethodArgs)
 	}
 	d.declared(arch.Addr(mt), rid)
 }
@@ -146,7 +117,7 @@ func (d *describer) lost() {
 		return
 	}
 	d.m.Token = uint32(ecma.MethodDef)<<tokenRowBits | def.rid
-	d.known(PartTypeArgs | PartMethodArgs)
+	d.known(code.PartTypeArgs | code.PartMethodArgs)
 	d.named(d.r.module(def.mod), 0, def.rid)
 }
 
@@ -166,7 +137,7 @@ func (d *describer) declared(mt arch.Addr, rid uint32) {
 			return
 		}
 		d.err = nil
-		d.known(PartTypeArgs)
+		d.known(code.PartTypeArgs)
 	}
 	if flags, ok := d.r.u32(field(mt, n.MTFlags2)); ok {
 		owner = flags >> 8
@@ -199,8 +170,8 @@ func (d *describer) named(mod *module, owner, rid uint32) {
 		return
 	}
 	d.m.Name = class + "." + row.Name
-	d.m.TypeArgs = d.count(PartTypeArgs, d.m.TypeArgs, meta, token)
-	d.m.MethodArgs = d.count(PartMethodArgs, d.m.MethodArgs, meta, ecma.Token(d.m.Token))
+	d.m.TypeArgs = d.count(code.PartTypeArgs, d.m.TypeArgs, meta, token)
+	d.m.MethodArgs = d.count(code.PartMethodArgs, d.m.MethodArgs, meta, ecma.Token(d.m.Token))
 	if row.Signature != nil {
 		d.params(meta, row.Signature, ecma.Scope{Type: token, Method: ecma.Token(d.m.Token)})
 	}
@@ -208,7 +179,7 @@ func (d *describer) named(mod *module, owner, rid uint32) {
 
 // count returns list, or if it is not known as many times "?" as metadata has
 // generic parameters for owner.
-func (d *describer) count(p Parts, list []string, meta *ecma.Metadata, owner ecma.Token) []string {
+func (d *describer) count(p code.Parts, list []string, meta *ecma.Metadata, owner ecma.Token) []string {
 	if d.m.Unknown&p == 0 {
 		return list
 	}
@@ -228,7 +199,7 @@ func (d *describer) params(meta *ecma.Metadata, sig []byte, scope ecma.Scope) {
 	d.fail(err)
 	if !s.Cut {
 		d.m.Params = csharp(s.Params)
-		d.known(PartParams)
+		d.known(code.PartParams)
 	}
 }
 
@@ -260,13 +231,13 @@ func (d *describer) typeArgs(mt arch.Addr) {
 		return
 	}
 	if flags&mtComponentSize != 0 || flags&mtGenerics == 0 || flags&mtGenerics == mtOpen {
-		d.known(PartTypeArgs)
+		d.known(code.PartTypeArgs)
 		return
 	}
 	w := typeWalk{r: d.r, left: maxTypeNodes}
 	if args := w.args(mt, 0); args != nil {
 		d.m.TypeArgs = csharp(args)
-		d.known(PartTypeArgs)
+		d.known(code.PartTypeArgs)
 	}
 	d.fail(w.err)
 }
@@ -286,7 +257,7 @@ func (d *describer) methodArgs() {
 		d.fail(fmt.Errorf("its generic arguments are broken"))
 		return
 	}
-	d.known(PartMethodArgs)
+	d.known(code.PartMethodArgs)
 	if flags&instKind == instDefinition || list == 0 {
 		return
 	}
@@ -300,7 +271,7 @@ func (d *describer) methodArgs() {
 func (d *describer) dynamic(mt arch.Addr) {
 	n := &d.r.names
 	d.m.Dynamic = true
-	d.known(PartTypeArgs | PartMethodArgs)
+	d.known(code.PartTypeArgs | code.PartMethodArgs)
 	flags, ok := d.r.u32(field(d.m.ID, n.SigFlags))
 	if !ok {
 		d.fail(missing("its kind", field(d.m.ID, n.SigFlags)))
@@ -343,7 +314,7 @@ func (d *describer) stored(mod *module, scope ecma.Scope) {
 	}
 	if sig == 0 || size == 0 || size > maxSignature {
 		if size <= maxSignature {
-			d.known(PartParams)
+			d.known(code.PartParams)
 		}
 		return
 	}
@@ -363,7 +334,7 @@ func (d *describer) stored(mod *module, scope ecma.Scope) {
 // behind those that System.Array has (ArrayMethodDesc::GetName).
 func (d *describer) array(mt arch.Addr) {
 	n := &d.r.names
-	d.known(PartTypeArgs | PartMethodArgs)
+	d.known(code.PartTypeArgs | code.PartMethodArgs)
 	t, err := d.r.typeOf(mt)
 	d.fail(err)
 	slot, ok1 := d.r.u16(field(d.m.ID, n.MDSlot))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/ecma"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // A fakeTypes is a runtime's loader heap in the making: one module, whose
@@ -158,15 +159,15 @@ const (
 
 // methods makes one MethodDesc of each sort, and says what Describe is to
 // make of it.
-func (f *fakeTypes) methods(t testing.TB) (want []Method) {
+func (f *fakeTypes) methods(t testing.TB) (want []code.Method) {
 	const path = "/app/scenarios.dll"
 	program := f.class(f.owner(t, ridMain))
 	callback := f.class(f.owner(t, 1))
-	add := func(md arch.Addr, m Method) {
+	add := func(md arch.Addr, m code.Method) {
 		m.ID, m.Module = md, path
 		want = append(want, m)
 	}
-	add(f.method(program, ridMain, 0), Method{Token: 0x06000011, Name: "Program.Main", Params: []string{"string[]"}})
+	add(f.method(program, ridMain, 0), code.Method{Token: 0x06000011, Name: "Program.Main", Params: []string{"string[]"}})
 
 	// Generic<callback[,,]>.Nested<callback*>.Call<ref Program[]>
 	nested := f.class(f.owner(t, ridCall), f.array(callback, 3), f.desc(descPointer, callback))
@@ -175,7 +176,7 @@ func (f *fakeTypes) methods(t testing.TB) (want []Method) {
 	f.word(field(md, f.n.InstArgs), args)
 	f.put(field(md, f.n.InstFlags), 2, 2)
 	f.put(field(md, f.n.InstCount), 1, 2)
-	add(md, Method{Token: 0x060000c6, Name: "Generic`1+Nested`1.Call", TypeArgs: []string{"Callback[,,]", "Callback*"},
+	add(md, code.Method{Token: 0x060000c6, Name: "Generic`1+Nested`1.Call", TypeArgs: []string{"Callback[,,]", "Callback*"},
 		MethodArgs: []string{"ref Program[]"}, Params: []string{"T", "V", "W"}})
 
 	// Generic arguments that are generic themselves, and a function pointer.
@@ -185,7 +186,7 @@ func (f *fakeTypes) methods(t testing.TB) (want []Method) {
 	f.word(field(fn, f.n.FnTypes), program)
 	f.word(field(fn, f.n.FnTypes)+8, callback)
 	inner := f.class(f.owner(t, ridMethod), fn|handleTypeDesc)
-	add(f.method(f.class(f.owner(t, ridMethod), inner), ridMethod, 0), Method{Token: 0x0600003f, Name: "Generic`1.Method",
+	add(f.method(f.class(f.owner(t, ridMethod), inner), ridMethod, 0), code.Method{Token: 0x0600003f, Name: "Generic`1.Method",
 		TypeArgs: []string{"Generic<delegate*<Callback, Program>>"}, Params: []string{"T", "U"}})
 
 	// Signatures of the runtime's own name types by pointer.
@@ -195,15 +196,15 @@ func (f *fakeTypes) methods(t testing.TB) (want []Method) {
 	}
 	md = f.method(program, 0, mdDynamic)
 	f.stored(md, "\x00\x02\x01\x08\x21"+string(p[:]), "IL_STUB_PInvoke", 0x8000)
-	add(md, Method{Name: "dynamicClass.IL_STUB_PInvoke", Params: []string{"int", "Program"}, Dynamic: true, ILStub: true})
+	add(md, code.Method{Name: "dynamicClass.IL_STUB_PInvoke", Params: []string{"int", "Program"}, Dynamic: true, ILStub: true})
 	md = f.method(program, 0, mdDynamic)
 	f.stored(md, "\x00\x00\x01", "Made", 0x4000)
-	add(md, Method{Name: "dynamicClass.Made", Dynamic: true})
+	add(md, code.Method{Name: "dynamicClass.Made", Dynamic: true})
 
 	md = f.method(f.array(program, 2), 0, mdArray)
 	f.put(field(md, f.n.MDSlot), 4+1, 2)
 	f.stored(md, "\x20\x03\x01\x08\x08\x13\x00", "", 0)
-	add(md, Method{Name: "Program[,].Set", Params: []string{"int", "int", "Program"}})
+	add(md, code.Method{Name: "Program[,].Set", Params: []string{"int", "int", "Program"}})
 	return want
 }
 
@@ -213,7 +214,7 @@ func TestDescribe(t *testing.T) {
 	r := fakeRuntime(t, f.core(t))
 	for _, w := range want {
 		for range 2 { // once read, once kept
-			if m, err := r.Describe(w.ID); err != nil {
+			if m, err := r.MethodAt(w.ID); err != nil {
 				t.Errorf("%s: %v", w.Name, err)
 			} else if d := cmp.Diff(w, m); d != "" {
 				t.Errorf("%s: %s", w.Name, d)
@@ -235,7 +236,7 @@ func TestDescribeHoles(t *testing.T) {
 		delete(f.fakeMemory, at)
 		r := fakeRuntime(t, f.core(t))
 		for _, w := range want {
-			m, err := r.Describe(w.ID)
+			m, err := r.MethodAt(w.ID)
 			if err == nil {
 				// The path has a substitute, the assembly's name.
 				w.Module = m.Module
@@ -243,8 +244,8 @@ func TestDescribeHoles(t *testing.T) {
 					t.Errorf("without %v: %s", at, cmp.Diff(w, m))
 				}
 			} else if m.Name != "" && m.Name != w.Name || m.Token != 0 && m.Token != w.Token ||
-				!lessOf(m.TypeArgs, w.TypeArgs, m.Unknown&PartTypeArgs != 0) || !lessOf(m.MethodArgs, w.MethodArgs, m.Unknown&PartMethodArgs != 0) ||
-				!lessOf(m.Params, w.Params, m.Unknown&PartParams != 0) {
+				!lessOf(m.TypeArgs, w.TypeArgs, m.Unknown&code.PartTypeArgs != 0) || !lessOf(m.MethodArgs, w.MethodArgs, m.Unknown&code.PartMethodArgs != 0) ||
+				!lessOf(m.Params, w.Params, m.Unknown&code.PartParams != 0) {
 				t.Errorf("without %v: %+v, want %+v", at, m, w)
 			}
 		}
@@ -300,15 +301,15 @@ func TestDescribeWithoutClass(t *testing.T) {
 	f.word(table+8*(ridMain-0x10+1), lost)
 
 	r := fakeRuntime(t, f.core(t))
-	got, err := r.Describe(md)
+	got, err := r.MethodAt(md)
 	if got.Name != "Program.Main" || got.Token != 0x06000011 || err != nil {
 		t.Errorf("%+v, %v; want Program.Main", got, err)
 	}
-	got, err = r.Describe(lost)
+	got, err = r.MethodAt(lost)
 	if got.Name != "Program.Define" || got.Token != 0x06000012 || err != nil {
 		t.Errorf("%+v, %v; want Program.Define", got, err)
 	}
-	got, err = r.Describe(other)
+	got, err = r.MethodAt(other)
 	if got.Name != "" || got.Token != 0x06000011 || err == nil || !strings.Contains(err.Error(), "MethodTable") {
 		t.Errorf("%+v, %v; want a token and an error for the MethodTable", got, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -51,8 +52,8 @@ func (s orphans) Unwind(st *unwind.Step) unwind.Outcome {
 	if st.PC.Exact {
 		return unwind.NoInfo
 	}
-	c, missing := s.r.Lookup(st.PC.Lookup())
-	if c.Kind != JIT || missing == 0 || c.Body.Lo != 0 {
+	c, missing := s.r.CodeAt(st.PC.Lookup())
+	if c.Kind != code.JIT || missing == 0 || c.Body.Lo != 0 {
 		return unwind.NoInfo
 	}
 	var ok bool
@@ -212,7 +213,7 @@ func (x *orphanIndex) fill(r *Runtime) {
 		all.Lo, all.Hi = min(all.Lo, s.span.Lo), max(all.Hi, s.span.Hi)
 		if s.flags&rangeCodeHeap != 0 {
 			heaps = append(heaps, s.span)
-		} else if s.flags&rangeList != 0 && r.stubListKind(s) == StubFixupPrecode {
+		} else if s.flags&rangeList != 0 && r.stubListKind(s) == code.StubFixupPrecode {
 			told = append(told, s.span)
 		}
 		return true

@@ -7,6 +7,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // TestPrecodes names every JIT-compiled method of recorded dumps by the precodes
@@ -23,8 +24,8 @@ func TestPrecodes(t *testing.T) {
 		rts, _ := Open(p)
 		right, refused, wrappers, own, told := 0, 0, 0, 0, 0
 		for _, r := range rts {
-			var methods []loader.Method
-			r.JITMethods(func(m loader.Method) bool {
+			var methods []code.Compiled
+			r.Compiled(func(m code.Compiled) bool {
 				if m.ID != 0 {
 					methods = append(methods, m)
 				}
@@ -36,13 +37,13 @@ func TestPrecodes(t *testing.T) {
 				t.Errorf("%s: a search that finds nothing has read %d pages", path, n)
 			}
 			for _, m := range methods {
-				switch md := r.orphanMethod(m.Code.Lo); md {
-				case arch.Addr(m.ID):
+				switch md := r.orphanMethod(m.Span.Lo); md {
+				case m.ID:
 					right++
 				case 0:
 					refused++
 				default:
-					t.Errorf("%s: the method at %v is %#x, not %v", path, m.Code.Lo, m.ID, md)
+					t.Errorf("%s: the method at %v is %#x, not %v", path, m.Span.Lo, m.ID, md)
 				}
 			}
 			// What tells of a MethodDesc that is missing holds of those that are there.

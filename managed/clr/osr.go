@@ -1,6 +1,9 @@
 package clr
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
+)
 
 // A method that loops for long before it was optimized is replaced while it
 // runs (on-stack replacement): its optimized version jumps into the middle of
@@ -9,11 +12,11 @@ import "github.com/seamwalk/seam/arch"
 // would, and the saved frame pointer leads to it, though nothing will ever
 // return there (JIT_Patchpoint in src/coreclr/vm/jithelpers.cpp of .NET 10).
 
-// MayBeReplaced reports whether the method of c may have been replaced on the
+// mayBeReplaced reports whether the method of c may have been replaced on the
 // stack: it was compiled with patchpoints, or the dump lacks what would say so.
 // What only looks like a frame of such a method may be none.
-func (r *Runtime) MayBeReplaced(c *Code) bool {
-	if c.Kind != JIT {
+func (r *Runtime) mayBeReplaced(c *Code) bool {
+	if c.Kind != code.JIT {
 		return false
 	}
 	info, ok := r.word(field(c.Header, r.names.HdrDebugInfo))

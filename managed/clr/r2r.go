@@ -1,6 +1,9 @@
 package clr
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
+)
 
 // lookupR2R looks ip up in a ReadyToRun image (src/coreclr/vm/codeman.cpp,
 // ReadyToRunJitManager::JitCodeToMethodInfo).
@@ -16,7 +19,7 @@ func (r *Runtime) lookupR2R(s rangeSection, ip arch.Addr) (c Code, missing arch.
 	if in, missing := r.inThunks(info, rva); missing != 0 {
 		return c, missing
 	} else if in {
-		c.Kind, c.Stub = Stub, StubDelayLoad
+		c.Kind, c.Stub = code.Stub, code.StubDelayLoad
 		return c, 0
 	}
 	funcs, ok1 := r.word(info + arch.Addr(l.R2RFuncs))
@@ -26,7 +29,7 @@ func (r *Runtime) lookupR2R(s rangeSection, ip arch.Addr) (c Code, missing arch.
 	}
 	// From here on the answer is that this is managed code; what may be
 	// missing is which.
-	c.Kind, c.Base, c.Header = ReadyToRun, s.span.Lo, info
+	c.Kind, c.Base, c.Header = code.ReadyToRun, s.span.Lo, info
 	i, missing := r.searchFunctions(arch.Addr(funcs), n, rva)
 	if missing != 0 {
 		return c, missing

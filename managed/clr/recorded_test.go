@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // recorded are dumps that createdump wrote, with what the runtime itself said
@@ -80,7 +81,7 @@ func TestRecordedNames(t *testing.T) {
 					return
 				}
 				id, _ := strconv.ParseUint(e.Func, 0, 64)
-				m, err := r.Describe(arch.Addr(id))
+				m, err := r.MethodAt(arch.Addr(id))
 				total++
 				if err != nil && m.Name == "" {
 					unnamed++ // of a call that createdump did not walk
@@ -121,7 +122,7 @@ func TestRecordedFrames(t *testing.T) {
 				}
 				ip, _ := strconv.ParseUint(f[1], 16, 64)
 				md, _ := strconv.ParseUint(f[2], 16, 64)
-				m, err := r.Describe(arch.Addr(md))
+				m, err := r.MethodAt(arch.Addr(md))
 				if err != nil {
 					t.Error(err)
 				}
@@ -142,11 +143,11 @@ func TestRecordedFrames(t *testing.T) {
 				if err != nil {
 					return
 				}
-				c, missing := r.Lookup(arch.Addr(ip))
+				c, missing := r.CodeAt(arch.Addr(ip))
 				if missing != 0 {
 					t.Errorf("%#x: %v is missing", ip, missing)
 				}
-				off, ok := r.ILOffset(c, arch.PC{Addr: arch.Addr(ip), Exact: true})
+				off, ok := r.ilOffset(&c, arch.PC{Addr: arch.Addr(ip), Exact: true})
 				if !ok || uint64(off) != want {
 					t.Errorf("%s+%#x: IL offset %#x, %v; want %#x", m.Name, ip-uint64(c.Start), off, ok, want)
 				}
@@ -196,21 +197,21 @@ func TestRecordedMethods(t *testing.T) {
 				names[at] = f[2]
 			})
 			n, named := 0, 0
-			r.JITMethods(func(m loader.Method) bool {
-				if m.Kind == "stub" {
+			r.Compiled(func(m code.Compiled) bool {
+				if m.Kind == code.CompiledStub {
 					return true
 				}
 				n++
-				at := uint64(m.Code.Lo)
-				c, missing := r.Lookup(m.Code.Hi - 1)
-				if c.Start != m.Code.Lo || uint64(c.Method) != m.ID {
+				at := uint64(m.Span.Lo)
+				c, missing := r.CodeAt(m.Span.Hi - 1)
+				if c.Start != m.Span.Lo || c.Method != m.ID {
 					t.Errorf("%#x: its last byte belongs to code at %v of %v", at, c.Start, c.Method)
 				}
 				// A header that is cut by the dump leaves the place of the next one as bound.
-				if got := uint64(m.Code.Hi) - at; missing == 0 && got != sizes[at] || got < sizes[at] {
+				if got := uint64(m.Span.Hi) - at; missing == 0 && got != sizes[at] || got < sizes[at] {
 					t.Errorf("%#x %s: %#x bytes, want %#x", at, names[at], got, sizes[at])
 				}
-				if d, err := r.Describe(arch.Addr(m.ID)); err == nil {
+				if d, err := r.MethodAt(m.ID); err == nil {
 					named++
 					method := d.Name[strings.LastIndex(d.Name, ".")+1:]
 					if !strings.Contains(names[at], method+"(") {

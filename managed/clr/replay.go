@@ -7,6 +7,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // A Replay reads what the runtime's own stack walk looks at and a physical walk
@@ -128,7 +129,7 @@ const maxForbidSuspend = 256
 // ForbidsSuspension reports whether t is in a region in which the runtime lets
 // nobody suspend it (Thread::m_dwForbidSuspendThread); missing is the address of
 // the word that the dump lacks to tell, or 0.
-func (p *Replay) ForbidsSuspension(t *Thread) (forbids bool, missing arch.Addr) {
+func (p *Replay) ForbidsSuspension(t *code.Thread) (forbids bool, missing arch.Addr) {
 	at := field(t.Addr, p.r.threadLayout.NoSuspend)
 	n, ok := p.r.u32(at)
 	if !ok {

@@ -21,7 +21,7 @@ const inlinedMarkers = 3
 // FrameAt reads the Frame at a; missing is the address of the word that the
 // dump lacks of it, or 0.
 func (p *Replay) FrameAt(a arch.Addr) (f Frame, missing arch.Addr) {
-	f, ok := p.r.FrameAt(a)
+	f, ok := p.r.frameAt(a)
 	if ok {
 		return f, 0
 	}

@@ -12,7 +12,7 @@ func (r *Runtime) Source() unwind.Source { return source{r} }
 type source struct{ r *Runtime }
 
 func (s source) Unwind(st *unwind.Step) unwind.Outcome {
-	c, missing := s.r.Lookup(st.PC.Lookup())
+	c, missing := s.r.CodeAt(st.PC.Lookup())
 	if !c.Managed() {
 		return unwind.NoInfo
 	}

@@ -5,26 +5,8 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
-
-// A Thread is a managed Thread object.
-type Thread struct {
-	Addr        arch.Addr // of the Thread object: the profiler's ThreadID
-	ID          uint32    // managed thread id
-	OSID        uint64    // TID of the OS thread; 0 if it has none
-	State       uint32
-	Cooperative bool
-	Frame       arch.Addr // topmost explicit Frame; all ones if there is none
-	Exception   arch.Addr // newest ExInfo; 0 if no exception is in progress
-	StackBase   arch.Addr // highest address of the stack; 0 if not known
-	StackLimit  arch.Addr
-	// A hijacked thread's return address is HijackReturn, while HijackSlot on
-	// its stack holds the runtime's trip stub. Both are 0 if it is not hijacked.
-	HijackSlot, HijackReturn arch.Addr
-	// HijackLost is the first of the two words of a hijacked thread that the
-	// dump lacks, or 0.
-	HijackLost arch.Addr
-}
 
 type threadLayout struct {
 	StoreFirst int `c:"ThreadStore.FirstThreadLink"`
@@ -57,27 +39,14 @@ const (
 	threadDetached = 0x80000000
 )
 
-// Dead reports whether the runtime counts t as ended. Its OS thread may still
-// be on its way out.
-func (t *Thread) Dead() bool { return t.State&threadDead != 0 }
-
-// Detached reports whether t has no OS thread any more.
-func (t *Thread) Detached() bool { return t.State&threadDetached != 0 }
-
-// OnStack reports whether a lies on the stack of t. known is false where the dump
-// does not tell where that is.
-func (t *Thread) OnStack(a arch.Addr) (on, known bool) {
-	return a >= t.StackLimit && a < t.StackBase, t.StackBase != 0
-}
-
 // maxThreads bounds the thread list; a process has at most a few ten thousand.
 const maxThreads = 1 << 20
 
 // Threads returns the managed threads of the runtime's ThreadStore, and a
 // warning where the list is cut or broken.
-func (r *Runtime) Threads() (ts []Thread, warns []loader.Warning) {
+func (r *Runtime) Threads() (ts []code.Thread, warns []loader.Warning) {
 	l := &r.threadLayout
-	broken := func(format string, args ...any) ([]Thread, []loader.Warning) {
+	broken := func(format string, args ...any) ([]code.Thread, []loader.Warning) {
 		return ts, append(warns, loader.Warning{Code: "threads_cut", Off: -1,
 			Text: "the list of managed threads: " + fmt.Sprintf(format, args...)})
 	}
@@ -122,9 +91,9 @@ func (r *Runtime) Threads() (ts []Thread, warns []loader.Warning) {
 }
 
 // thread reads the Thread object at a.
-func (r *Runtime) thread(a arch.Addr) (Thread, bool) {
+func (r *Runtime) thread(a arch.Addr) (code.Thread, bool) {
 	l := &r.threadLayout
-	t := Thread{Addr: a}
+	t := code.Thread{Addr: a}
 	id, ok1 := r.u32(field(a, l.ID))
 	osid, ok2 := r.word(field(a, l.OSID))
 	state, ok3 := r.u32(field(a, l.State))
@@ -132,6 +101,7 @@ func (r *Runtime) thread(a arch.Addr) (Thread, bool) {
 	frame, ok5 := r.word(field(a, l.Frame))
 	exinfo, ok6 := r.word(field(a, l.ExInfo))
 	t.ID, t.OSID, t.State, t.Cooperative = id, osid, state, pgc != 0
+	t.Dead, t.Detached = state&threadDead != 0, state&threadDetached != 0
 	t.Frame, t.Exception = arch.Addr(frame), arch.Addr(exinfo)
 
 	base, _ := r.word(field(a, l.StackBase))

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // The classes of MethodDesc and the kinds of dynamic ones
@@ -39,7 +40,7 @@ func (p *Replay) Visibility(c *Code) (v Visibility, missing arch.Addr) {
 		switch {
 		case p.hostHeap(c):
 			return NoMetadata, 0
-		case c.Kind == ReadyToRun || p.ordinary(c.Method):
+		case c.Kind == code.ReadyToRun || p.ordinary(c.Method):
 			return Visible, 0
 		}
 		return Visible, at
@@ -48,7 +49,7 @@ func (p *Replay) Visibility(c *Code) (v Visibility, missing arch.Addr) {
 	case methodPInvoke, methodEEImpl, methodArray:
 		// They have no IL: what is compiled for them is a stub. A precode led
 		// from it to this MethodDesc.
-		if c.Kind == JIT {
+		if c.Kind == code.JIT {
 			return Hidden, 0
 		}
 	case methodDynamic:
@@ -69,7 +70,7 @@ func (p *Replay) Visibility(c *Code) (v Visibility, missing arch.Addr) {
 // (src/coreclr/vm/dynamicmethod.cpp, HostCodeHeap::InitializeHeapList). So it
 // is with all 1,196 dynamic methods of the recorded dumps, and no other of 40,904.
 func (p *Replay) hostHeap(c *Code) bool {
-	if c.Kind != JIT {
+	if c.Kind != code.JIT {
 		return false
 	}
 	s, ok, _ := p.r.section(c.Start)

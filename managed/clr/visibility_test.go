@@ -5,6 +5,7 @@ import (
 
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // TestVisibilityWithoutMethodDesc holds what other bytes tell of a method
@@ -19,10 +20,10 @@ func TestVisibilityWithoutMethodDesc(t *testing.T) {
 		rts, _ := Open(p)
 		for _, r := range rts {
 			rp := r.Replay()
-			r.JITMethods(func(m loader.Method) bool {
-				c, missing := r.Lookup(m.Code.Lo)
+			r.Compiled(func(m code.Compiled) bool {
+				c, missing := r.CodeAt(m.Span.Lo)
 				flags, ok := r.u16(field(c.Method, r.names.MDFlags))
-				if missing != 0 || c.Kind != JIT || !ok {
+				if missing != 0 || c.Kind != code.JIT || !ok {
 					return true
 				}
 				v, missing := rp.Visibility(&c)
@@ -31,13 +32,13 @@ func TestVisibilityWithoutMethodDesc(t *testing.T) {
 				}
 				all++
 				if host := rp.hostHeap(&c); host != (v == NoMetadata) {
-					t.Errorf("%s: %v: class %d, in a heap for dynamic methods: %v", path, m.Code.Lo, flags&methodClassMask, host)
+					t.Errorf("%s: %v: class %d, in a heap for dynamic methods: %v", path, m.Span.Lo, flags&methodClassMask, host)
 				} else if host {
 					heap++
 				}
 				switch is := rp.ordinary(c.Method); {
 				case is && (v == Hidden || flags&methodClassMask == methodPInvoke):
-					t.Errorf("%s: %v: class %d, and an ordinary method by its place", path, m.Code.Lo, flags&methodClassMask)
+					t.Errorf("%s: %v: class %d, and an ordinary method by its place", path, m.Span.Lo, flags&methodClassMask)
 				case is:
 					ordinary++
 				case v == Visible:

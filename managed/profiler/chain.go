@@ -3,6 +3,7 @@ package profiler
 import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // A frameChain goes through a thread's explicit Frames, from the newest on.
@@ -14,13 +15,9 @@ type frameChain struct {
 	turned arch.Addr // the Frame at which the chain turns back, or 0
 }
 
-// maxChain bounds a chain. A stack of 8 MiB has room for as many Frames of the
-// smallest kind.
-const maxChain = 1 << 18
-
 // begin turns to the Frame at a.
 func (c *frameChain) begin(rp *clr.Replay, a arch.Addr) {
-	if c.end = a == clr.EndOfFrames; c.end {
+	if c.end = a == code.EndOfFrames; c.end {
 		return
 	}
 	var missing arch.Addr
@@ -32,7 +29,7 @@ func (c *frameChain) begin(rp *clr.Replay, a arch.Addr) {
 // next turns to the Frame behind. A Frame lies above all newer ones; a chain that
 // turns back is broken, and ends.
 func (c *frameChain) next(rp *clr.Replay) {
-	if at := c.frame.Next; at > c.frame.Addr && c.passed < maxChain {
+	if at := c.frame.Next; at > c.frame.Addr && c.passed < code.MaxChain {
 		c.passed++
 		c.begin(rp, at)
 		return

@@ -8,6 +8,7 @@ import (
 	"github.com/seamwalk/seam/internal/ecma"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -41,7 +42,7 @@ func (c *snapshotCode) managed() bool { return c.code.Managed() }
 // unknown returns what the dump lacks to say whether c is managed code, or 0. In
 // ELF images there is none, nor at the null that a walk without a seed begins with.
 func (n *Snapshotter) unknown(c *snapshotCode) arch.Addr {
-	if c.managed() || c.code.Kind == clr.Stub || c.missing == 0 {
+	if c.managed() || c.code.Kind == code.Stub || c.missing == 0 {
 		return 0
 	}
 	if img := n.s.Process.ImageAt(c.pc); img != nil && img.Format == "elf" {
@@ -75,7 +76,7 @@ func (n *Snapshotter) lookup(pc arch.Addr) *snapshotCode {
 	if pc == 0 {
 		return c // of a walk that has nothing to start from
 	}
-	if c.code, c.missing = n.rt.Lookup(pc); !c.managed() {
+	if c.code, c.missing = n.rt.CodeAt(pc); !c.managed() {
 		return c
 	}
 	n.rule(c)
@@ -108,8 +109,8 @@ func (n *Snapshotter) rule(c *snapshotCode) {
 
 // orphan prepares to do without the header of c's method, which the dump lacks.
 func (n *Snapshotter) orphan(c *snapshotCode) {
-	if c.code.Kind == clr.JIT {
-		n.rt.Complete(&c.code)
+	if c.code.Kind == code.JIT {
+		n.rt.CompleteCode(&c.code)
 	}
 	// Only a return address can be told from one in a prologue or an epilogue.
 	c.orphan = c.code.Method != 0 && !c.code.Funclet && n.a.AfterCall(n.mem, c.pc)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/managed"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // TestContractRecorded repeats every recorded call whose situation the dump
@@ -81,7 +81,7 @@ func names(n *Snapshotter, req Request, abort int) (string, HRESULT) {
 	hr := n.Do(req, func(c Call) HRESULT {
 		name := "0"
 		if c.Function != 0 {
-			m, _ := n.rt.Describe(arch.Addr(c.Function))
+			m, _ := n.rt.MethodAt(arch.Addr(c.Function))
 			name = m.Name[strings.LastIndex(m.Name, ".")+1:]
 		}
 		if out = append(out, name); len(out) == abort {
@@ -212,13 +212,13 @@ func TestContractRowsWithoutWalk(t *testing.T) {
 	m, _ := n.s.Thread(good.TID)
 	native := uint32(0)
 	finalizer := uint32(0)
-	var other *clr.Thread
+	var other *code.Thread
 	still := readRecord(t, "net10-seeds-x64").still
 	for i := range n.s.Process.Threads {
 		d := &n.s.Process.Threads[i]
 		if x, _ := n.s.Thread(d.ID); x == nil {
 			native = d.ID
-		} else if still[d.ID] == "" && !x.Cooperative && x.Frame != clr.EndOfFrames {
+		} else if still[d.ID] == "" && !x.Cooperative && x.Frame != code.EndOfFrames {
 			finalizer = d.ID // or the tiering worker, which looks the same
 		} else if x != m {
 			other = x
@@ -341,7 +341,7 @@ func TestContractRowsWithoutWalk(t *testing.T) {
 	}
 	// Row 16: before the runtime has started there is no Thread.
 	none := *n
-	none.byID = map[ThreadID]*clr.Thread{}
+	none.byID = map[ThreadID]*code.Thread{}
 	if hr := none.Do(Request{NoStackSnapshot: true}, nil); hr != CORPROF_E_STACKSNAPSHOT_UNSAFE {
 		t.Errorf("16: %v", hr)
 	}

@@ -71,7 +71,7 @@ func TestEditedFrames(t *testing.T) {
 	m, _ := n.s.Thread(req.TID)
 	good, _ := names(n, req, 0)
 	top, ok := n.rt.FrameAt(m.Frame)
-	if !ok || top.Kind != clr.InlinedCallFrame {
+	if !ok || clr.FrameOf(top).Kind != clr.InlinedCallFrame {
 		t.Fatalf("%+v", top)
 	}
 	below, _ := n.rt.FrameAt(top.Next)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // A Why says what decided the result of a call.
@@ -64,7 +64,7 @@ func accept() (HRESULT, bool) { return S_OK, false }
 // (src/coreclr/vm/proftoeeinterfaceimpl.cpp), row by row of the table in
 // docs/contract.md. Checks of what only a live process can have are not among them.
 // It leaves the registers that the walk starts from in n.walk.
-func (n *Snapshotter) enter(req *Request) (t *clr.Thread, hr HRESULT, refused bool) {
+func (n *Snapshotter) enter(req *Request) (t *code.Thread, hr HRESULT, refused bool) {
 	if hr, refused = n.checkCall(req); refused {
 		return nil, hr, true
 	}
@@ -109,7 +109,7 @@ func (n *Snapshotter) checkCall(req *Request) (hr HRESULT, refused bool) {
 }
 
 // target is rows 3 and 5: which thread the call is about.
-func (n *Snapshotter) target(req *Request) (t *clr.Thread, hr HRESULT, refused bool) {
+func (n *Snapshotter) target(req *Request) (t *code.Thread, hr HRESULT, refused bool) {
 	if req.Thread != 0 {
 		switch t = n.byID[req.Thread]; {
 		case t != nil:
@@ -134,7 +134,7 @@ func (n *Snapshotter) target(req *Request) (t *clr.Thread, hr HRESULT, refused b
 
 // checkTarget is rows 8 and 9: whether t may be walked at all, and by another
 // thread. os is the dump's thread of t, nil if it has none.
-func (n *Snapshotter) checkTarget(req *Request, t *clr.Thread, os *loader.Thread) (hr HRESULT, refused bool) {
+func (n *Snapshotter) checkTarget(req *Request, t *code.Thread, os *loader.Thread) (hr HRESULT, refused bool) {
 	forbids, missing := n.rp.ForbidsSuspension(t)
 	switch {
 	case missing != 0:
@@ -154,7 +154,7 @@ func (n *Snapshotter) checkTarget(req *Request, t *clr.Thread, os *loader.Thread
 // enterAsync is row 11: another thread walks t, which is in cooperative mode. That
 // is so on Windows only, and t must be where its context can be trusted, whether a
 // seed is given or not.
-func (n *Snapshotter) enterAsync(req *Request, t *clr.Thread, os *loader.Thread) (hr HRESULT, refused bool) {
+func (n *Snapshotter) enterAsync(req *Request, t *code.Thread, os *loader.Thread) (hr HRESULT, refused bool) {
 	if !n.system.stopsThreads {
 		return n.refuse(11, E_NOTIMPL, "the thread is in cooperative mode, and only on Windows can its context be had", 0)
 	}
@@ -177,7 +177,7 @@ func (n *Snapshotter) enterAsync(req *Request, t *clr.Thread, os *loader.Thread)
 	if in {
 		return n.refuse(11, CORPROF_E_STACKSNAPSHOT_UNSAFE, "the thread is in cooperative mode in a system call", arch.Addr(pc))
 	}
-	if t.Frame != clr.EndOfFrames && t.Frame < arch.Addr(sp) {
+	if t.Frame != code.EndOfFrames && t.Frame < arch.Addr(sp) {
 		return n.refuse(11, CORPROF_E_STACKSNAPSHOT_UNSAFE, "the topmost Frame lies below the stack pointer", t.Frame)
 	}
 	if req.Context == nil {
@@ -222,7 +222,7 @@ func (n *Snapshotter) startsManaged(row int, text string) (hr HRESULT, refused b
 // startAtFrames is row 13: the walk starts with the explicit Frames of t, or with
 // the context that a debugger has set. An exception must not be unwinding the frames
 // that it would report.
-func (n *Snapshotter) startAtFrames(req *Request, t *clr.Thread) (hr HRESULT, refused bool) {
+func (n *Snapshotter) startAtFrames(req *Request, t *code.Thread) (hr HRESULT, refused bool) {
 	w := &n.walk
 	if w.missing != 0 {
 		return n.undecided(13, w.lack, w.missing)
@@ -242,7 +242,7 @@ func (n *Snapshotter) startAtFrames(req *Request, t *clr.Thread) (hr HRESULT, re
 }
 
 // osThread returns the dump's thread of a Thread object, or nil.
-func (n *Snapshotter) osThread(t *clr.Thread) *loader.Thread {
+func (n *Snapshotter) osThread(t *code.Thread) *loader.Thread {
 	tid, ok := n.tids[ThreadID(t.Addr)]
 	for i := range n.s.Process.Threads {
 		if d := &n.s.Process.Threads[i]; ok && d.ID == tid {

@@ -7,6 +7,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/clr"
 	"github.com/seamwalk/seam/managed/profiler"
 )
 
@@ -19,7 +20,7 @@ func ExampleSnapshotter_Do() {
 	}
 	defer p.Close()
 	s := managed.Open(p, nil)
-	rt := s.Runtimes[0]
+	rt := s.Runtimes[0].(*clr.Runtime)
 	n, err := profiler.New(s)
 	if err != nil {
 		log.Fatal(err)
@@ -30,7 +31,7 @@ func ExampleSnapshotter_Do() {
 			fmt.Println("native frames")
 			return profiler.S_OK
 		}
-		m, _ := rt.Describe(arch.Addr(c.Function))
+		m, _ := rt.MethodAt(arch.Addr(c.Function))
 		fmt.Println(m.Name)
 		return profiler.S_OK
 	})

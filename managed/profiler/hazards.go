@@ -9,6 +9,7 @@ import (
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/managed/stacks"
 	"github.com/seamwalk/seam/unwind"
 )
@@ -97,7 +98,7 @@ func hazardsOf(s *stacks.Stacks, session *managed.Session, rt *clr.Runtime) []Ha
 // A stoppedStack is one thread as the guidelines look at it.
 type stoppedStack struct {
 	tid     uint32
-	thread  *clr.Thread     // nil if the runtime does not know it
+	thread  *code.Thread    // nil if the runtime does not know it
 	frames  []stacks.Frame  // from the leaf to the root
 	images  []*loader.Image // that the native ones among frames are in
 	waiting bool            // it is in a system call
@@ -149,7 +150,7 @@ func (st *stoppedStack) stopped(runtime *loader.Image, frames []managed.Frame) b
 }
 
 // newestCall returns the image that the newest P/Invoke of t leads to.
-func newestCall(rp *clr.Replay, t *clr.Thread) *loader.Image {
+func newestCall(rp *clr.Replay, t *code.Thread) *loader.Image {
 	var c frameChain
 	for c.begin(rp, t.Frame); !c.end; c.next(rp) {
 		if c.frame.Kind == clr.InlinedCallFrame {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/managed/stacks"
 )
 
@@ -161,7 +161,7 @@ func TestHazardRules(t *testing.T) {
 		img  *loader.Image // nil: managed
 		name string
 	}
-	stack := func(tid uint32, th *clr.Thread, waiting bool, handler int, fs ...frame) stoppedStack {
+	stack := func(tid uint32, th *code.Thread, waiting bool, handler int, fs ...frame) stoppedStack {
 		st := stoppedStack{tid: tid, thread: th, waiting: waiting, handler: handler, at: handler + 2}
 		for _, f := range fs {
 			place := &stacks.Place{Kind: stacks.Native, Function: f.name}
@@ -176,10 +176,10 @@ func TestHazardRules(t *testing.T) {
 		}
 		return st
 	}
-	target := func(th *clr.Thread, in ...frame) stoppedStack {
+	target := func(th *code.Thread, in ...frame) stoppedStack {
 		return stack(2, th, true, 1, append([]frame{{libc, "sem_wait"}, {profiler, "on_sample"}, {libc, "__restore_rt"}}, in...)...)
 	}
-	coop, pre := &clr.Thread{Cooperative: true}, &clr.Thread{}
+	coop, pre := &code.Thread{Cooperative: true}, &code.Thread{}
 	for _, c := range []struct {
 		name           string
 		walker, target stoppedStack

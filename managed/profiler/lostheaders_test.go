@@ -9,6 +9,7 @@ import (
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // funcletHeaders returns the JIT-compiled methods that have a frame of a funclet,
@@ -21,9 +22,10 @@ func funcletHeaders(s *managed.Session) (methods []clr.Code) {
 		frames, _ = w.Walk(frames[:0], &s.Process.Threads[i])
 		for k := range frames {
 			in := frames[k].Code
-			if in.Kind == clr.JIT && in.Body.Lo != 0 && in.Funclet && !seen[in.Start] {
+			if in.Kind == code.JIT && in.Body.Lo != 0 && in.Funclet && !seen[in.Start] {
 				seen[in.Start] = true
-				methods = append(methods, in)
+				own, _ := frames[k].Runtime.(*clr.Runtime).CodeAt(in.Start)
+				methods = append(methods, own)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -13,7 +14,7 @@ import (
 type Seed struct {
 	Regs    arch.Regs
 	PC, SP  arch.Addr
-	Code    clr.Code
+	Code    code.Code
 	Context []byte // a CONTEXT with these registers, of the size that every build has
 }
 
@@ -116,14 +117,14 @@ func (s *SeedSearch) stop(why unwind.Stop) {
 // takes the first one that GetFunctionFromIP knows.
 func (n *Snapshotter) found(s *SeedSearch, regs *arch.Regs, c *shownCode) {
 	if s.Seed == nil {
-		s.Seed = n.seed(regs, c.code)
+		s.Seed = n.seed(regs, c.code.Code)
 	}
 	switch {
 	case !s.documenting:
 	case c.hidden != 0:
 		s.documenting, s.DocumentedKnown = false, false
 	case c.visibility == clr.Visible:
-		s.documenting, s.Documented = false, n.seed(regs, c.code)
+		s.documenting, s.Documented = false, n.seed(regs, c.code.Code)
 	}
 }
 
@@ -141,7 +142,7 @@ func (n *Snapshotter) seedWalker() *managed.Walker {
 // false where the dump lacks what tells.
 func (n *Snapshotter) documentedStep(w *managed.Walker) (same, known bool) {
 	f := w.Frame()
-	if c := n.lookup(f.PC.Addr); c.code.Kind != clr.Stub {
+	if c := n.lookup(f.PC.Addr); c.code.Kind != code.Stub {
 		return true, true
 	}
 	v, ok := n.mem.Word(f.SP)
@@ -153,8 +154,8 @@ func (n *Snapshotter) documentedStep(w *managed.Walker) (same, known bool) {
 }
 
 // seed makes a seed of a frame's registers.
-func (n *Snapshotter) seed(regs *arch.Regs, code clr.Code) *Seed {
-	s := &Seed{Regs: *regs, PC: n.pcOf(regs), SP: n.spOf(regs), Code: code}
+func (n *Snapshotter) seed(regs *arch.Regs, c code.Code) *Seed {
+	s := &Seed{Regs: *regs, PC: n.pcOf(regs), SP: n.spOf(regs), Code: c}
 	s.Context = make([]byte, n.ctx.l.Base)
 	n.ctx.write(s.Context, regs, n.ctx.l.Whole)
 	return s

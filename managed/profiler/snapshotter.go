@@ -8,6 +8,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -152,7 +153,7 @@ type Snapshotter struct {
 	mem arch.Memory
 	ctx context
 
-	byID    map[ThreadID]*clr.Thread
+	byID    map[ThreadID]*code.Thread
 	tids    map[ThreadID]uint32
 	noBound bool   // the runtime does not check the stack's lower bound
 	cut     string // what is wrong with the list of managed threads, or ""
@@ -192,7 +193,7 @@ func New(s *managed.Session) (*Snapshotter, error) {
 
 // NewFor returns a Snapshotter over the threads of rt, which must be a runtime of s.
 func NewFor(s *managed.Session, rt *clr.Runtime) (n *Snapshotter, err error) {
-	if s == nil || rt == nil || !slices.Contains(s.Runtimes, rt) {
+	if s == nil || rt == nil || !slices.Contains(s.Runtimes, code.Runtime(rt)) {
 		return nil, fmt.Errorf("%w: the runtime is none of the session's", ErrNoRuntime)
 	}
 	if lost := s.Process.GuardRetry(func() { n, err = newSnapshotter(s, rt) }); lost != nil {
@@ -204,12 +205,15 @@ func NewFor(s *managed.Session, rt *clr.Runtime) (n *Snapshotter, err error) {
 // RuntimeOf returns the CoreCLR of s, the first one if the process has several.
 // Without one the error is ErrNoRuntime.
 func RuntimeOf(s *managed.Session) (*clr.Runtime, error) {
-	switch {
-	case s == nil:
+	if s == nil {
 		return nil, fmt.Errorf("%w: there is no session", ErrNoRuntime)
-	case len(s.Runtimes) > 0:
-		return s.Runtimes[0], nil
-	case len(s.Warnings) > 0:
+	}
+	for _, rt := range s.Runtimes {
+		if rt, ok := rt.(*clr.Runtime); ok {
+			return rt, nil
+		}
+	}
+	if len(s.Warnings) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrNoRuntime, s.Warnings[0].Text)
 	}
 	return nil, fmt.Errorf("%w: there is none in this process", ErrNoRuntime)
@@ -217,7 +221,7 @@ func RuntimeOf(s *managed.Session) (*clr.Runtime, error) {
 
 func newSnapshotter(s *managed.Session, rt *clr.Runtime) (*Snapshotter, error) {
 	n := &Snapshotter{s: s, rt: rt, rp: rt.Replay(), a: s.Process.Arch, mem: s.Process.Memory,
-		byID: map[ThreadID]*clr.Thread{}, tids: map[ThreadID]uint32{}, eh: map[arch.Addr]dispatcherClass{},
+		byID: map[ThreadID]*code.Thread{}, tids: map[ThreadID]uint32{}, eh: map[arch.Addr]dispatcherClass{},
 		system: systemOf(s.Process.ABI)}
 	var err error
 	if n.ctx, err = contextOf(n.a, n.rp); err != nil {

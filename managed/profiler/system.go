@@ -2,7 +2,7 @@ package profiler
 
 import (
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // A system is what a DoStackSnapshot does in one way on one operating system and
@@ -44,7 +44,7 @@ func systemOf(abi *arch.ABI) *system {
 // that ABI, as it stands; t is nil for a thread that the runtime does not know. In
 // cooperative mode, where it runs managed code, another thread can walk it only on
 // some systems: elsewhere it walks itself.
-func ModeFor(abi *arch.ABI, t *clr.Thread) Mode {
+func ModeFor(abi *arch.ABI, t *code.Thread) Mode {
 	switch {
 	case t == nil:
 		return Self

@@ -4,16 +4,16 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // TestModeFor takes the mode of a thread by its own mode and by the system.
 func TestModeFor(t *testing.T) {
-	cooperative, preemptive := &clr.Thread{Cooperative: true}, &clr.Thread{}
+	cooperative, preemptive := &code.Thread{Cooperative: true}, &code.Thread{}
 	for _, a := range arch.All() {
 		for _, c := range []struct {
 			os   string
-			t    *clr.Thread
+			t    *code.Thread
 			want Mode
 		}{
 			{arch.Linux, nil, Self}, {arch.Linux, preemptive, Suspended}, {arch.Linux, cooperative, Self},

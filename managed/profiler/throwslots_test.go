@@ -9,12 +9,13 @@ import (
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // A throwFrame is the Frame of a managed throw on a thread.
 type throwFrame struct {
 	tid   uint32
-	frame clr.Frame
+	frame code.Frame
 	pc    arch.Addr                 // of its CONTEXT
 	sp    arch.Addr                 // of its CONTEXT
 	ptrs  map[arch.Reg]arch.Addr    // where its context pointers lie
@@ -35,10 +36,12 @@ func throwFrames(s *managed.Session) (out []throwFrame) {
 		if m == nil {
 			continue
 		}
-		var c frameChain
-		for c.begin(rt.Replay(), m.Frame); !c.end; c.next(rt.Replay()) {
-			f := c.frame
-			if f.Kind != clr.SoftwareExceptionFrame {
+		for c := code.ChainOf(rt, m); ; {
+			f, ok := c.Pop()
+			if !ok {
+				break
+			}
+			if clr.FrameOf(f).Kind != clr.SoftwareExceptionFrame {
 				continue
 			}
 			t := throwFrame{tid: tid, frame: f, ptrs: map[arch.Reg]arch.Addr{}, slots: map[arch.Reg]arch.Addr{}, saved: map[arch.Reg][2]arch.Addr{}}
@@ -165,7 +168,7 @@ func TestThrowPointers(t *testing.T) {
 				}
 				openEdit(t, edited, func(s *managed.Session) {
 					var regs arch.Regs
-					_, ok := s.Runtimes[0].Restore(f.frame, &regs)
+					_, ok := s.Runtimes[0].(*clr.Runtime).Restore(f.frame, &regs)
 					if v, known := regs.Get(r); !ok || known != (bad == 0) || known && v != copied+0x100 {
 						t.Errorf("%s with the pointer %#x: %#x, %v, %v", s.Process.Arch.RegName(r), bad, v, known, ok)
 					}

@@ -54,7 +54,7 @@ func (n *Snapshotter) view(t *loader.Thread) (view []ViewFrame, hr HRESULT) {
 			f.Run = n.nativeRun(regs)
 		} else {
 			f.Frame.Kind = managed.Managed
-			f.Frame.Code, f.Frame.Runtime = n.lookup(c.IP).code, n.rt
+			f.Frame.Code, f.Frame.Runtime = n.lookup(c.IP).code.Code, n.rt
 		}
 		view = append(view, f)
 		return S_OK

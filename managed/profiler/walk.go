@@ -3,6 +3,7 @@ package profiler
 import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -10,7 +11,7 @@ import (
 // StackFrameIterator over explicit Frames and managed code
 // (src/coreclr/vm/stackwalk.cpp), and what StackWalkFrames makes of it.
 type snapshotWalk struct {
-	thread *clr.Thread
+	thread *code.Thread
 	mode   Mode
 	regs   arch.Regs // of the position the walk is at
 	caller arch.Regs // of the managed frame's caller
@@ -67,7 +68,7 @@ const (
 const maxTrackers = 1 << 12
 
 // begin prepares a walk of t.
-func (w *snapshotWalk) begin(n *Snapshotter, t *clr.Thread, mode Mode) {
+func (w *snapshotWalk) begin(n *Snapshotter, t *code.Thread, mode Mode) {
 	*w = snapshotWalk{thread: t, mode: mode, regs: n.zero}
 	clear(n.buf)
 	if t.Exception == 0 {
@@ -90,7 +91,7 @@ func (n *Snapshotter) spOf(regs *arch.Regs) arch.Addr {
 }
 
 // run walks the thread that enter has let through.
-func (n *Snapshotter) run(t *clr.Thread) HRESULT {
+func (n *Snapshotter) run(t *code.Thread) HRESULT {
 	w := &n.walk
 	if w.missing != 0 {
 		return n.fault(w.lack, w.missing)

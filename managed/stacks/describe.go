@@ -8,7 +8,7 @@ import (
 	"github.com/seamwalk/seam/internal/symbolize"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -129,7 +129,7 @@ func (d *describer) end(out *Thread, stop unwind.Stop) {
 // nativePlace describes where a native frame stands.
 func (s *Stacks) nativePlace(f *managed.Frame) place {
 	o := &Place{Kind: Native}
-	if f.Code.Kind == clr.Stub {
+	if f.Code.Kind == code.Stub {
 		// A stub that the runtime made has no symbol; what it is for is the name.
 		o.Function = f.Code.Stub.String()
 		if start := f.Code.Start; start != 0 && f.PC.Addr >= start {
@@ -159,20 +159,22 @@ func (s *Stacks) nativePlace(f *managed.Frame) place {
 func (s *Stacks) managedPlace(f *managed.Frame) place {
 	m := &Method{ID: f.Code.Method, Funclet: f.Code.Funclet, FuncletKnown: f.Code.FuncletKnown, Code: f.Code.Kind.String(), ILOffset: -1}
 	o := &Place{Kind: Managed, Method: m}
-	if il, ok := f.Runtime.ILOffset(f.Code, f.PC); ok {
-		m.ILOffset = int64(il)
+	if rt, ok := f.Runtime.(code.Mapping); ok {
+		if il, ok := rt.ILOffset(f.PC); ok {
+			m.ILOffset = int64(il)
+		}
 	}
 	if start := f.Code.Start; f.PC.Addr >= start {
 		o.Offset = uint64(f.PC.Addr - start)
 	}
 	img := s.session.Process.ImageAt(f.PC.Lookup())
-	if f.Code.Method == 0 && f.Code.Row == 0 {
+	n := s.name(f.Runtime, &f.Code)
+	if n.unknown {
 		if img != nil {
 			o.Module = img.ID.Name
 		}
 		return place{o, img}
 	}
-	n := s.name(f.Runtime, &f.Code)
 	o.Function, o.Module = n.function, n.module
 	m.Name, m.Token = n.m.Name, n.m.Token
 	if n.m.ILStub {

@@ -29,9 +29,9 @@ type Crash struct {
 
 // A Runtime is a managed runtime in the process.
 type Runtime struct {
-	Kind    string // "coreclr"
+	Kind    string // "coreclr", or that of a runtime in managed.Options
 	Version string // "" if not known
-	Image   string // name of the image that holds it
+	Image   string // name of the image that holds it; "" if not known
 	How     string // where the layouts of its structures come from: "descriptor" or "table"
 }
 
@@ -52,7 +52,12 @@ func (s *Stacks) Dump() Dump {
 		d.Crash = &Crash{TID: c.Thread, Signal: c.Signal, Code: c.Code, Address: c.Address, HasAddr: c.HasAddr}
 	}
 	for _, rt := range s.session.Runtimes {
-		d.Runtimes = append(d.Runtimes, Runtime{Kind: "coreclr", Version: rt.Version, Image: rt.Image.ID.Name, How: rt.How})
+		info := rt.Info()
+		r := Runtime{Kind: info.Kind, Version: info.Version, How: info.How}
+		if info.Image != nil {
+			r.Image = info.Image.ID.Name
+		}
+		d.Runtimes = append(d.Runtimes, r)
 	}
 	return d
 }

@@ -2,7 +2,7 @@ package stacks
 
 import (
 	"github.com/seamwalk/seam/arch"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // A Compiled is one piece of code that a runtime of the process has compiled or
@@ -24,19 +24,19 @@ func (c *Compiled) Named() bool { return c.Function != "" || c.Kind == "stub" }
 func (s *Stacks) Methods() (list []Compiled) {
 	p := s.session.Process
 	p.GuardRetry(func() {
-		all := p.Methods.All()
+		all := s.session.Methods()
 		list = make([]Compiled, len(all))
 		for i, m := range all {
 			c := &list[i]
-			*c = Compiled{Code: m.Code, ID: m.ID, Name: m.Name, Kind: m.Kind, Source: m.Source}
-			code, rt := s.session.Lookup(m.Code.Lo)
+			*c = Compiled{Code: m.Span, ID: uint64(m.ID), Name: m.Name, Function: m.Name, Kind: m.Kind.String(), Source: m.Source}
 			switch {
-			case m.Name != "" || rt == nil:
-			case m.ID != 0:
-				n := s.name(rt, &clr.Code{Method: arch.Addr(m.ID)})
+			case m.Name != "":
+			case m.Kind == code.CompiledStub:
+				c.Function = m.Stub.String()
+			default:
+				own := m.Code()
+				n := s.name(m.Runtime, &own)
 				c.Name, c.Function = n.m.Name, n.function
-			case code.Kind == clr.Stub:
-				c.Function = code.Stub.String()
 			}
 		}
 	})

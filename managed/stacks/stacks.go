@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 
@@ -8,7 +9,7 @@ import (
 	"github.com/seamwalk/seam/internal/symbolize"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
-	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
@@ -99,8 +100,12 @@ func (s *Stacks) Thread(t *loader.Thread) Thread {
 	if out.Mode, out.ManagedID = Preemptive, m.ID; m.Cooperative {
 		out.Mode = Cooperative
 	}
+	throwing, ok := rt.(code.Throwing)
+	if !ok {
+		return out
+	}
 	s.session.Process.GuardRetry(func() {
-		if e := rt.InFlight(m); e != nil {
+		if e := throwing.InFlight(m); e != nil {
 			out.Exception = &Exception{Type: e.Type, Message: e.Message, HasMessage: e.HasMessage, Address: e.Address}
 		}
 	})
@@ -122,22 +127,26 @@ func (s *Stacks) Describe(t *loader.Thread, frames []managed.Frame, stop unwind.
 
 // A methodKey is what decides how a method is called.
 type methodKey struct {
-	rt *clr.Runtime
+	rt code.Runtime
 	id arch.Addr // the MethodDesc, or the start of the code where that is not known
 }
 
 // named is what a method is called, worked out once.
 type named struct {
-	m        clr.Method
+	m        code.Method
 	function string
 	module   string
+	unknown  bool // it is not known which method it is
 }
 
 // name names the method that c is code of.
-func (s *Stacks) name(rt *clr.Runtime, c *clr.Code) *named {
+func (s *Stacks) name(rt code.Runtime, c *code.Code) *named {
 	k := methodKey{rt, c.Method}
 	if c.Method == 0 {
 		k.id = c.Start
+	}
+	if k.id == 0 {
+		return describe(rt, c) // nothing tells its method from others
 	}
 	s.mu.RLock()
 	n := s.methods[k]
@@ -145,13 +154,16 @@ func (s *Stacks) name(rt *clr.Runtime, c *clr.Code) *named {
 	if n != nil {
 		return n
 	}
-	n = &named{}
-	// The error says what could not be read; that is missing from the method,
-	// which is all there is to show.
-	n.m, _ = rt.DescribeCode(c)
-	n.function, n.module = symbolize.Managed(&n.m), baseName(n.m.Module)
+	n = describe(rt, c)
 	s.mu.Lock()
 	s.methods[k] = n
 	s.mu.Unlock()
 	return n
+}
+
+// describe is Stacks.name without a memory. The error of Describe says what could
+// not be read; that is missing from the method, which is all there is to show.
+func describe(rt code.Runtime, c *code.Code) *named {
+	m, err := rt.Describe(c)
+	return &named{m: m, function: symbolize.Managed(&m), module: baseName(m.Module), unknown: errors.Is(err, code.ErrNoMethod)}
 }
