@@ -358,7 +358,7 @@ func TestTree(t *testing.T) {
 	_, block, _ := strings.Cut(string(b), "## The tree\n\n```\n")
 	block, _, _ = strings.Cut(block, "```")
 	floor := map[string]int{}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z/]*)/ +(\d?) `).FindAllStringSubmatch(block, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z/]*)/ +(\d*) `).FindAllStringSubmatch(block, -1) {
 		if floor[m[1]], err = strconv.Atoi(m[2]); err != nil {
 			floor[m[1]] = 1 << 10 // a test: above all
 		}
