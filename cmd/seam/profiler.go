@@ -27,7 +27,7 @@ func (f *shared) writeViews(cmd *cobra.Command, d *dump, style report.Style) err
 		if m == nil && len(f.threads) == 0 {
 			continue // a profiler only learns of threads that the runtime knows
 		}
-		n, err := r.of(rt)
+		n, err := r.snapshotter(rt)
 		if err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ func (f *seedFlags) run(cmd *cobra.Command, path string) error {
 // and with the seed of --check if that is given.
 func (f *seedFlags) seed(r *replayer, t *loader.Thread, given []byte) (report.Seed, error) {
 	m, rt := r.d.session.Thread(t.ID)
-	n, err := r.of(rt)
+	n, err := r.snapshotter(rt)
 	if err != nil {
 		return report.Seed{}, err
 	}

@@ -159,7 +159,7 @@ func (f *snapshotFlags) eachThread(cmd *cobra.Command, r *replayer, do func(*req
 		}
 		q := &request{TID: t.ID, Flags: f.flags, Mode: f.mode, ContextSize: f.contextSize, AbortAfter: f.abortAfter, context: given}
 		if f.seed == "auto" {
-			n, err := r.of(rt)
+			n, err := r.snapshotter(rt)
 			if err != nil {
 				return err
 			}
@@ -266,18 +266,19 @@ func newReplayer(d *dump) (*replayer, error) {
 	return &replayer{d: d, first: first, by: map[*clr.Runtime]*profiler.Snapshotter{}}, nil
 }
 
-// of returns the snapshotter of a runtime; a thread without one is asked of
-// the first.
-func (r *replayer) of(of code.Runtime) (*profiler.Snapshotter, error) {
-	rt, ok := of.(*clr.Runtime)
+// snapshotter returns the snapshotter for a thread of the runtime rt. For a thread
+// of none, or of a runtime without DoStackSnapshot, it is that of the first CoreCLR,
+// which answers as it does for any thread that it does not know.
+func (r *replayer) snapshotter(rt code.Runtime) (*profiler.Snapshotter, error) {
+	core, ok := rt.(*clr.Runtime)
 	if !ok {
-		rt = r.first
+		core = r.first
 	}
-	if n := r.by[rt]; n != nil {
+	if n := r.by[core]; n != nil {
 		return n, nil
 	}
-	n, err := profiler.NewFor(r.d.session, rt)
-	r.by[rt] = n
+	n, err := profiler.NewFor(r.d.session, core)
+	r.by[core] = n
 	return n, err
 }
 
@@ -291,7 +292,8 @@ func (r *replayer) thread(tid uint32) *loader.Thread {
 	return nil
 }
 
-// call makes the call that q asks for.
+// call replays the call that q asks for. A call that cannot be made is in the
+// result's Error, and the first of these in r.failed.
 func (r *replayer) call(q *request) *report.Snapshot {
 	s := &report.Snapshot{Walk: q.Walk, Flags: q.Flags, Seeded: q.context != nil}
 	s.Thread.TID = q.TID
@@ -301,7 +303,7 @@ func (r *replayer) call(q *request) *report.Snapshot {
 	}
 	s.Thread = r.d.stacks.Thread(t)
 	m, rt := r.d.session.Thread(q.TID)
-	n, err := r.of(rt)
+	n, err := r.snapshotter(rt)
 	if err != nil {
 		return r.refuse(s, err)
 	}
@@ -341,7 +343,8 @@ func (r *replayer) call(q *request) *report.Snapshot {
 	return s
 }
 
-// mode is what q asks for, or what suits the state that the thread is in.
+// mode returns the mode that q asks for. If it asks for none, that is the mode that
+// a walk of the thread m would have in the state that m is in.
 func (r *replayer) mode(q *request, m *code.Thread) profiler.Mode {
 	if q.Mode != "" {
 		mode, _ := profiler.ParseMode(q.Mode) // checked when it was read
@@ -358,7 +361,7 @@ func (r *replayer) refuse(s *report.Snapshot, err error) *report.Snapshot {
 	return s
 }
 
-// nameCalls names the callbacks of s, which were made for t.
+// nameCalls names the callbacks of s, a replayed call for t.
 func (d *dump) nameCalls(s *report.Snapshot, t *loader.Thread) {
 	frames := make([]managed.Frame, len(s.Calls))
 	for i := range s.Calls {
