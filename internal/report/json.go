@@ -30,7 +30,7 @@ type jsonOutput struct {
 const maxPlaces = 1 << 16
 
 func newJSON(w io.Writer, _ Style) Output {
-	o := &jsonOutput{b: jsonBuffer{&sink{w: w}}, places: map[*stacks.Place][]byte{}}
+	o := &jsonOutput{b: jsonBuffer{sink{w: w}}, places: map[*stacks.Place][]byte{}}
 	o.threads = jsonList{b: &o.b, front: line1}
 	return o
 }

@@ -9,7 +9,7 @@ import (
 
 // A jsonBuffer is JSON under way. Every method that takes a key writes one
 // field; an empty string and the address 0 are null.
-type jsonBuffer struct{ *sink }
+type jsonBuffer struct{ sink }
 
 func (b *jsonBuffer) raw(s string) { b.buf = append(b.buf, s...) }
 
@@ -27,40 +27,40 @@ func (b *jsonBuffer) key(k string) {
 	b.raw(`": `)
 }
 
-// What stands in front of each object of a list. An object with a line of its
-// own can be compared with diff.
-const (
-	inline = ""
-	line1  = "\n  " // in the outermost list
-	line2  = "\n    "
-	line3  = "\n      "
+// A front is what stands in front of the first object of a list, and of each
+// other. An object with a line of its own can be compared with diff.
+type front struct{ first, other string }
+
+var (
+	inline = front{"{", ", {"}
+	line1  = front{"\n  {", ",\n  {"} // in the outermost list
+	line2  = front{"\n    {", ",\n    {"}
+	line3  = front{"\n      {", ",\n      {"}
 )
 
 // A jsonList is a list of objects under way.
 type jsonList struct {
 	b     *jsonBuffer
-	front string
-	n     int
+	front front
+	any   bool // there is an object already
 }
 
-// list opens the field k, a list of objects with front before each of them.
-func (b *jsonBuffer) list(k, front string) jsonList {
+// list opens the field k, a list of objects.
+func (b *jsonBuffer) list(k string, f front) jsonList {
 	b.key(k)
 	b.raw("[")
-	return jsonList{b: b, front: front}
+	return jsonList{b: b, front: f}
 }
 
 // open opens the next object. What was gathered may have been written since the
-// last one, so key cannot know that a comma is due.
+// last one, so key could not know that a comma is due.
 func (l *jsonList) open() {
-	if l.n++; l.n > 1 {
-		l.b.raw(",")
-		if l.front == inline {
-			l.b.raw(" ")
-		}
+	if l.any {
+		l.b.raw(l.front.other)
+		return
 	}
-	l.b.raw(l.front)
-	l.b.raw("{")
+	l.any = true
+	l.b.raw(l.front.first)
 }
 
 // close closes the object, and reports whether the writer takes another one.
@@ -74,8 +74,8 @@ func (l *jsonList) end() { l.b.raw("]") }
 
 // objects writes the field k, a list with an object for each of items; object
 // writes the fields of one.
-func objects[T any](b *jsonBuffer, k, front string, items []T, object func(*T)) {
-	l := b.list(k, front)
+func objects[T any](b *jsonBuffer, k string, f front, items []T, object func(*T)) {
+	l := b.list(k, f)
 	for i := range items {
 		l.open()
 		object(&items[i])

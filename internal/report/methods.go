@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/seamwalk/seam/managed/stacks"
 )
@@ -63,7 +64,8 @@ func (t *MethodTable) json(b *jsonBuffer) {
 // perfmap writes a perf map, a line for each method (tools/perf/Documentation/
 // jit-interface.txt of Linux): numbers in hex without 0x. It has no place for
 // warnings.
-func (t *MethodTable) perfmap(s *sink, _ Style) {
+func (t *MethodTable) perfmap(w io.Writer, _ Style) error {
+	s := sink{w: w}
 	for i := range t.List {
 		m := &t.List[i]
 		name := clean(m.Function)
@@ -72,7 +74,8 @@ func (t *MethodTable) perfmap(s *sink, _ Style) {
 		}
 		s.buf = fmt.Appendf(s.buf, "%x %x %s\n", uint64(m.Code.Lo), uint64(m.Code.Hi-m.Code.Lo), name)
 		if !s.more() {
-			return
+			break
 		}
 	}
+	return s.flush()
 }

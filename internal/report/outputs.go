@@ -79,7 +79,7 @@ type Result interface {
 // A form writes a result.
 type form struct {
 	name  string
-	write func(s *sink, style Style)
+	write func(w io.Writer, style Style) error
 }
 
 // Write writes r in the given form.
@@ -93,9 +93,7 @@ func Write(w io.Writer, format string, style Style, r Result) error {
 		}
 		return unknownForm(format, names...)
 	}
-	s := &sink{w: w}
-	forms[i].write(s, style)
-	return s.flush()
+	return forms[i].write(w, style)
 }
 
 func unknownForm(format string, known ...string) error {
@@ -105,8 +103,16 @@ func unknownForm(format string, known ...string) error {
 // textAndJSON are the forms of most results.
 func textAndJSON(text func(*page), json func(*jsonBuffer)) []form {
 	return []form{
-		{"text", func(s *sink, style Style) { text(&page{sink: s, style: style}) }},
-		{"json", func(s *sink, _ Style) { json(&jsonBuffer{s}) }},
+		{"text", func(w io.Writer, style Style) error {
+			p := page{sink: sink{w: w}, style: style}
+			text(&p)
+			return p.flush()
+		}},
+		{"json", func(w io.Writer, _ Style) error {
+			b := jsonBuffer{sink{w: w}}
+			json(&b)
+			return b.flush()
+		}},
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // A page is text for eyes under way.
 type page struct {
-	*sink
+	sink
 	style Style
 }
 

@@ -207,7 +207,7 @@ func TestUnknown(t *testing.T) {
 	if got := suffix(&f); got != " (handler?)" {
 		t.Errorf("a frame that may be a handler's ends with %q", got)
 	}
-	b := jsonBuffer{&sink{}}
+	b := jsonBuffer{}
 	b.raw("{")
 	b.place(f.Place)
 	b.thread(&stacks.Thread{Exception: &stacks.Exception{}})
@@ -221,7 +221,7 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("%s: %+v, %v", b.buf, got, err)
 	}
 	// An empty message is one.
-	b = jsonBuffer{&sink{buf: []byte("{")}}
+	b = jsonBuffer{sink{buf: []byte("{")}}
 	b.thread(&stacks.Thread{Exception: &stacks.Exception{HasMessage: true}})
 	if !bytes.Contains(b.buf, []byte(`"message": ""`)) {
 		t.Errorf("an empty message is %s", b.buf)
@@ -276,7 +276,7 @@ func TestJSONShape(t *testing.T) {
 
 func TestJSONText(t *testing.T) {
 	for _, s := range []string{"", "a", "List<int> & more", "\"\\\b\f\n\r\t\x00\x1f", "é 𝄞 \u2028", "bad \xff utf-8"} {
-		b := jsonBuffer{&sink{}}
+		b := jsonBuffer{}
 		b.text(s)
 		var got string
 		if err := json.Unmarshal(b.buf, &got); err != nil || got != strings.ToValidUTF8(s, "\ufffd") {

@@ -54,7 +54,7 @@ type Snapshots interface {
 // NewSnapshots returns a writer to w in one of the forms text and jsonl. The
 // error says that there is no such form.
 func NewSnapshots(w io.Writer, format string, style Style) (Snapshots, error) {
-	switch s := (&sink{w: w}); format {
+	switch s := (sink{w: w}); format {
 	case "text":
 		return &snapshotText{page: page{s, style}}, nil
 	case "jsonl":

@@ -14,7 +14,7 @@ import (
 type textOutput struct{ page }
 
 func newText(w io.Writer, style Style) Output {
-	return &textOutput{page{&sink{w: w}, style}}
+	return &textOutput{page{sink{w: w}, style}}
 }
 
 // Widths of columns.
