@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"errors"
 	"hash/maphash"
 	"iter"
 )
@@ -18,8 +19,7 @@ type Grouped struct {
 // alike only if they stand at the same pc. So the 200 threads of a pool that all
 // wait for work are one group.
 //
-// The threads may come from [Stacks.All], once its errors are dealt with, or from
-// a slice by [slices.Values]. Where [Options.Limit] cut stacks short, what is left
+// [Stacks.Groups] groups all threads of a process. Where [Options.Limit] cut stacks short, what is left
 // of them is compared, and how much was cut.
 func Group(threads iter.Seq[*Thread]) []Grouped {
 	var groups []Grouped
@@ -38,6 +38,22 @@ next:
 		groups = append(groups, Grouped{[]uint32{t.TID}, t.Clone()})
 	}
 	return groups
+}
+
+// Groups walks all threads, in the order of [Stacks.Threads], and puts those
+// together whose stacks are equal; see [Group]. The error is of the threads whose
+// walk panicked, which are in no group (see [PanicError]).
+func (s *Stacks) Groups() (groups []Grouped, err error) {
+	groups = Group(func(yield func(*Thread) bool) {
+		for t, failed := range s.All() {
+			if failed != nil {
+				err = errors.Join(err, failed)
+			} else if !yield(t) {
+				return
+			}
+		}
+	})
+	return groups, err
 }
 
 // A likeness is what decides whether frames of two stacks are alike.

@@ -78,17 +78,16 @@ func TestGroupFixture(t *testing.T) {
 		return s
 	}
 	byText := map[string][]uint32{}
-	groups := Group(func(yield func(*Thread) bool) {
-		for th, err := range stacks.All() {
-			if err != nil {
-				t.Fatal(err)
-			}
-			byText[shown(th)] = append(byText[shown(th)], th.TID)
-			if !yield(th) {
-				return
-			}
+	for th, err := range stacks.All() {
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		byText[shown(th)] = append(byText[shown(th)], th.TID)
+	}
+	groups, err := stacks.Groups()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(groups) != len(byText) || len(groups) == len(stacks.Threads()) {
 		t.Errorf("%d groups of %d threads; their texts give %d", len(groups), len(stacks.Threads()), len(byText))
 	}

@@ -125,6 +125,12 @@ func (s *Stacks) Describe(t *loader.Thread, frames []managed.Frame, stop unwind.
 	return &out
 }
 
+// Place describes the code that a frame stands at, for who steps from frame to
+// frame himself (see [managed.Walker]). Nothing of it is in [Stacks.Summary].
+func (s *Stacks) Place(f *managed.Frame) *Place {
+	return s.describer().guarded(f).Place
+}
+
 // A methodKey is what decides how a method is called.
 type methodKey struct {
 	rt code.Runtime
