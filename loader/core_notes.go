@@ -65,30 +65,9 @@ func (c *core) readNotes(ph objfile.Prog) {
 		return
 	}
 	c.p.core.notes = append(c.p.core.notes, b)
-	var current uint32 // the thread whose notes follow
+	c.current = 0
 	broken := objfile.EachNote(b, int64(ph.Off), func(n objfile.Note) bool {
-		switch {
-		case n.Name == seamNote:
-			c.keptNote(n)
-		case n.Name == "LINUX" && n.Type == ntARMTLS && len(n.Desc) >= 8 && len(c.p.Threads) > 0:
-			c.p.Threads[len(c.p.Threads)-1].TLS = arch.Addr(binary.LittleEndian.Uint64(n.Desc))
-		case n.Name != "CORE":
-			for _, f := range foreignNotes {
-				if strings.HasPrefix(n.Name, f.note) {
-					c.system = f.system
-				}
-			}
-		case n.Type == ntPRStatus:
-			current = c.thread(n)
-		case n.Type == ntPRPSInfo:
-			c.psinfo(n)
-		case n.Type == ntAuxv:
-			c.auxv(n)
-		case n.Type == ntFile:
-			c.fileNotes(n)
-		case n.Type == ntSigInfo:
-			c.sigInfo(n, current)
-		}
+		c.readNote(n)
 		return len(c.p.Threads) < c.opt.Limits.Threads
 	})
 	if broken >= 0 {
@@ -100,6 +79,32 @@ func (c *core) readNotes(ph objfile.Prog) {
 	if cr := c.p.Crash; cr != nil && cr.Thread == 0 && len(c.p.Threads) > 0 {
 		// Who writes NT_SIGINFO before any thread means the first one.
 		cr.Thread = c.p.Threads[0].ID
+	}
+}
+
+// readNote reads one note.
+func (c *core) readNote(n objfile.Note) {
+	switch {
+	case n.Name == seamNote:
+		c.keptNote(n)
+	case n.Name == "LINUX" && n.Type == ntARMTLS && len(n.Desc) >= 8 && len(c.p.Threads) > 0:
+		c.p.Threads[len(c.p.Threads)-1].TLS = arch.Addr(binary.LittleEndian.Uint64(n.Desc))
+	case n.Name != "CORE":
+		for _, f := range foreignNotes {
+			if strings.HasPrefix(n.Name, f.note) {
+				c.system = f.system
+			}
+		}
+	case n.Type == ntPRStatus:
+		c.current = c.thread(n)
+	case n.Type == ntPRPSInfo:
+		c.psinfo(n)
+	case n.Type == ntAuxv:
+		c.auxv(n)
+	case n.Type == ntFile:
+		c.fileNotes(n)
+	case n.Type == ntSigInfo:
+		c.sigInfo(n, c.current)
 	}
 }
 

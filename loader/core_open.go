@@ -20,14 +20,15 @@ func isELFCore(head []byte) bool {
 
 // A core is an ELF core while it is being opened.
 type core struct {
-	data  []byte
-	opt   Options
-	p     *Process
-	loads []objfile.Prog
-	whole bool // the file has all program headers, and the limit allows them
-	notes coreNotes
-	noted uint64     // bytes of notes read
-	kept  *keptNotes // of a trimmed core, else nil
+	data    []byte
+	opt     Options
+	p       *Process
+	loads   []objfile.Prog
+	whole   bool // the file has all program headers, and the limit allows them
+	notes   coreNotes
+	noted   uint64     // bytes of notes read
+	current uint32     // TID of the thread whose notes follow, 0 before the first
+	kept    *keptNotes // of a trimmed core, else nil
 	// system is the operating system that wrote the core, if that is one whose
 	// notes are not known.
 	system string

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -131,4 +132,33 @@ func (m *Image) Constant(a arch.Addr, n int) []byte {
 		m.mem.track.linkTime(m, a, b)
 	}
 	return b
+}
+
+// linkRuns returns the link-time bytes that were read of an image, as runs.
+func (s *pageSet) linkRuns(m *Image) []linkRun {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []linkRun
+	for k, b := range s.link {
+		if k.img == m {
+			all = append(all, linkRun{k.at, b})
+		}
+	}
+	slices.SortFunc(all, func(a, b linkRun) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), -cmp.Compare(len(a.b), len(b.b)))
+	})
+	var out []linkRun
+	for _, r := range all {
+		if k := len(out) - 1; k >= 0 {
+			// What overlaps or follows joins: both are the same bytes.
+			if end := out[k].at + arch.Addr(len(out[k].b)); r.at <= end {
+				if skip := uint64(end - r.at); skip < uint64(len(r.b)) {
+					out[k].b = append(slices.Clip(out[k].b), r.b[skip:]...)
+				}
+				continue
+			}
+		}
+		out = append(out, r)
+	}
+	return out
 }
