@@ -183,7 +183,7 @@ var (
 	code    = regexp.MustCompile("`([^`\n]+)`( of ([a-z][a-z/]+))?( in `([^`\n]+\\.go)`)?")
 	file    = regexp.MustCompile(`^[\w.*-]+(/[\w.*-]+)+/?$|^[\w-]+\.(go|md|sh|txtar|json)$`)
 	dotted  = regexp.MustCompile(`^([A-Za-z]\w*)\.([A-Za-z]\w*)(\.[A-Za-z]\w*)?`)
-	test    = regexp.MustCompile(`^(Test|Fuzz|Benchmark|Example)[A-Z_]\w*$`)
+	test    = regexp.MustCompile(`^(Test|Fuzz|Benchmark|Example)[A-Z_]\w*$|^Example$`)
 	ident   = regexp.MustCompile(`^[A-Za-z]\w*$`)
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
@@ -348,7 +348,8 @@ func anchor(heading string) string {
 }
 
 // TestTree: the tree in architecture.md has every package, none that is gone,
-// and floors of which each package imports only lower ones.
+// and floors of which each package imports only lower ones. The packages that it
+// calls the library have examples.
 func TestTree(t *testing.T) {
 	r := readTree(t)
 	b, err := os.ReadFile("architecture.md")
@@ -372,6 +373,17 @@ func TestTree(t *testing.T) {
 	for dir := range r.in {
 		if _, named := floor[dir]; r.files[dir] && !named && dir != "docs" {
 			t.Errorf("the tree does not have %s", dir)
+		}
+	}
+	library, _, _ := strings.Cut(string(b), "are the library")
+	library = library[strings.LastIndex(library, "\n\n")+1:]
+	names := code.FindAllStringSubmatch(library, -1)
+	if len(names) < 6 {
+		t.Errorf("the library has only %d packages", len(names))
+	}
+	for _, m := range names {
+		if !r.hasTest(m[1], regexp.MustCompile("^Example")) {
+			t.Errorf("package %s has no example", m[1])
 		}
 	}
 	for dir, imports := range r.imports {
