@@ -2,18 +2,17 @@ package profiler
 
 import (
 	"errors"
-	"math/bits"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/ecma"
-	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/clr"
 	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/unwind"
 )
 
-// A snapshotCode is what a walk asks of the code at a pc, remembered. Unlike a
-// physical walk, the runtime's looks up the exact pc, also of a return address.
+// A snapshotCode is what a walk has found out of the code at a pc. The runtime's
+// walk looks up the exact pc, where a physical walk looks up the byte in front of a
+// return address: a method whose last instruction is a call then ends before the pc.
 type snapshotCode struct {
 	pc arch.Addr
 	shownCode
@@ -21,9 +20,9 @@ type snapshotCode struct {
 	outcome unwind.Outcome
 	why     unwind.Stop
 	missing arch.Addr // what the dump lacks to say what lies here
-	orphan  bool      // each frame is left as its registers say
-	// behindCall: the rule holds behind a call only. The code is missing, and
-	// without it an epilogue cannot be told from a body.
+	orphan  bool      // the method's header is missing: how a frame is left depends on its registers
+	// behindCall: the rule holds behind a call only. The code is missing from the
+	// dump, and without it nobody can say whether the pc is in an epilogue.
 	behindCall bool
 }
 
@@ -112,12 +111,14 @@ func (n *Snapshotter) orphan(c *snapshotCode) {
 	if c.code.Kind == code.JIT {
 		n.rt.CompleteCode(&c.code)
 	}
-	// Only a return address can be told from one in a prologue or an epilogue.
+	// Behind a call, a method is neither in its prologue nor in an epilogue. What a
+	// funclet is must be known: the frames up to its method are then hidden.
 	c.orphan = c.code.Method != 0 && !c.code.Funclet && n.a.AfterCall(n.mem, c.pc)
 }
 
-// dispatches reports whether md is a method of the exception dispatcher, of
-// which the names of each class tell once; missing is what the dump lacks to tell.
+// dispatches reports whether md is a method of the exception dispatcher. The name of
+// its class says so; it is read once for each class. missing is the address of what
+// the dump lacks to say so, or 0.
 func (n *Snapshotter) dispatches(md arch.Addr) (is bool, missing arch.Addr) {
 	mt, missing := n.rp.MethodTable(md)
 	if missing != 0 {
@@ -142,188 +143,4 @@ func (n *Snapshotter) dispatches(md arch.Addr) (is bool, missing arch.Addr) {
 type dispatcherClass struct {
 	is      bool
 	missing arch.Addr
-}
-
-// How unwinding a managed frame ended.
-type unwindResult uint8
-
-const (
-	unwound unwindResult = iota
-	unwindNoInfo
-	unwindNoWord
-	unwindNoMethod
-	unwindNoFrame
-	unwindNoPlace
-	unwindNoCode
-	unwindNoName
-)
-
-var unwindTexts = [...]string{
-	unwindNoInfo:   "a managed method's unwind information cannot be read",
-	unwindNoWord:   "a word of the stack cannot be read",
-	unwindNoMethod: "it cannot be found out which method a frame is of",
-	unwindNoFrame:  "what an explicit Frame has saved cannot be read",
-	unwindNoPlace:  "without its code it cannot be found out where in a method a frame was interrupted",
-	unwindNoCode:   "it cannot be found out whether a pc is in managed code",
-	unwindNoName:   "it cannot be found out whether a profiler is shown a frame",
-}
-
-// unwind finds the registers of c's caller.
-func (n *Snapshotter) unwind(c *snapshotCode, regs, out *arch.Regs) (at arch.Addr, how unwindResult) {
-	r := &c.rule
-	if c.outcome != unwind.UseRule {
-		// What becomes of a funclet's parent depends on its being a funclet.
-		if !c.orphan {
-			return c.why.At, unwindNoInfo
-		}
-		once, ok := n.rt.OrphanBodyRule(&c.code, c.pc, regs, r)
-		if !ok {
-			return c.why.At, unwindNoInfo
-		}
-		if !once {
-			c.outcome = unwind.UseRule
-		}
-	}
-	if c.code.Method == 0 {
-		return c.missing, unwindNoMethod
-	}
-	if c.behindCall && n.walk.exact && !n.called(regs) {
-		return c.why.At, unwindNoPlace
-	}
-	to := &n.caller
-	if _, ok := r.Find(n.a, regs, n.mem, to); !ok {
-		return c.why.At, unwindNoInfo // no rule has a register that a walk does not know
-	}
-	if to.Holes != 0 {
-		return to.At(r, bits.TrailingZeros32(to.Holes)), unwindNoWord
-	}
-	n.restore(r, regs, out)
-	return 0, unwound
-}
-
-// restore sets in out the registers of the caller in n.caller, which r has found of
-// the frame with regs. What the frame has not saved keeps its value in the runtime's
-// own walk, registers that calls do not preserve among them.
-func (n *Snapshotter) restore(r *arch.Rule, regs, out *arch.Regs) {
-	to := &n.caller
-	*out = *regs
-	for i := range r.Saved[:r.N] {
-		out.Set(r.Saved[i].Reg, to.Vals[i])
-	}
-	pc := arch.Addr(to.PC)
-	// Before it walks, the runtime puts back a return address that it has
-	// hijacked.
-	if t := n.walk.thread; to.RAAt == t.HijackSlot && to.RAAt != 0 {
-		pc = t.HijackReturn
-	}
-	if r.Signed {
-		pc = n.a.Strip(pc)
-	}
-	out.Set(n.a.PC, uint64(pc))
-	out.Set(n.a.SP, to.SP)
-	if n.a.LR != arch.NoReg {
-		out.Set(n.a.LR, uint64(pc)) // so unwinding leaves it
-	}
-}
-
-// called reports whether the frame that regs are of has called: a call that has
-// returned leaves its return address below the stack pointer.
-func (n *Snapshotter) called(regs *arch.Regs) bool {
-	v, ok := n.mem.Word(n.spOf(regs) - arch.Addr(n.a.Word))
-	return ok && arch.Addr(v) == n.pcOf(regs)
-}
-
-// flush reports the native run that was held back.
-func (n *Snapshotter) flush() {
-	if w := &n.walk; w.held && !w.aborted {
-		w.held = false
-		n.report(0, &w.heldRegs, w.heldFlags)
-	}
-}
-
-// report calls the profiler's callback.
-func (n *Snapshotter) report(fn FunctionID, regs *arch.Regs, flags uint32) {
-	w := &n.walk
-	if n.callback == nil {
-		w.aborted = true
-		n.why = Why{Text: "the callback is null; the runtime does not check", Dies: !n.system.catchesFaults}
-		return
-	}
-	c := Call{Function: fn, IP: n.pcOf(regs), ClientData: n.req.ClientData, owner: n}
-	if n.req.Flags&COR_PRF_SNAPSHOT_REGISTER_CONTEXT != 0 {
-		c.ContextSize = uint32(n.ctx.l.Size)
-		n.ctx.write(n.buf, regs, flags)
-	}
-	n.gen++
-	c.gen, n.shown = n.gen, regs
-	answer := n.callback(c)
-	n.gen++
-	w.calls++
-	w.aborted = answer != S_OK
-}
-
-// abort ends a walk that the callback does not want to go on, or that has none.
-func (n *Snapshotter) abort() HRESULT {
-	if n.callback == nil {
-		return E_UNEXPECTED
-	}
-	// The callback's own code is lost.
-	n.why = Why{Text: "the callback answered other than S_OK"}
-	return CORPROF_E_STACKSNAPSHOT_ABORTED
-}
-
-// finish ends a walk that has reached the root. Without a single position it
-// counts as failed (StackWalkFramesEx starts from that).
-func (n *Snapshotter) finish() HRESULT {
-	w := &n.walk
-	if n.flush(); w.aborted {
-		return n.abort()
-	}
-	if w.stops == 0 && w.unsure != 0 {
-		return n.fault("it cannot be found out whether an explicit Frame has a method", w.unsure)
-	}
-	if w.stops == 0 {
-		n.why.Text, n.why.At = "the walk found no managed frame, and no explicit Frame of a method", 0
-		return E_FAIL
-	}
-	if n.why.Row != 0 {
-		n.why = Why{} // of a call from inside of a callback
-	}
-	return S_OK
-}
-
-// fail ends a walk that the runtime gives up.
-func (n *Snapshotter) fail(text string, at arch.Addr) HRESULT {
-	if n.flush(); n.walk.aborted {
-		return n.abort()
-	}
-	n.why = Why{Text: text, At: at}
-	return E_FAIL
-}
-
-// fault ends a walk at bytes that cannot be read. at may be where the object
-// begins that one of them belongs to.
-func (n *Snapshotter) fault(text string, at arch.Addr) HRESULT {
-	// A native run that is held back is not reported: whether it would have
-	// been depends on what comes next.
-	n.why = n.unread(text, at)
-	return E_UNEXPECTED
-}
-
-// broken ends a walk at bytes that cannot be right.
-func (n *Snapshotter) broken(text string, at arch.Addr) HRESULT {
-	if n.flush(); n.walk.aborted {
-		return n.abort()
-	}
-	n.why = Why{Text: text, At: at}
-	return E_UNEXPECTED
-}
-
-// unread says that bytes cannot be read. If the process itself could not have
-// read them, its own walk would have faulted, which Windows catches and Linux
-// does not.
-func (n *Snapshotter) unread(text string, at arch.Addr) Why {
-	absence, _ := n.s.Process.Memory.Absent(at)
-	unmapped := absence == loader.Unmapped && at != 0
-	return Why{Text: text, At: at, Missing: !unmapped, Dies: unmapped && !n.system.catchesFaults}
 }

@@ -56,8 +56,8 @@ func (f *HazardFrame) String() string {
 // stopped a thread in the handler of a signal, where the thread waits for the
 // profiler, while the profiler's walker is where it must not be. A process in which
 // no thread is stopped so breaks none. Guidelines are judged by the names of
-// functions: with stacks.Options.NoSymbols, or without the files that have them,
-// fewer are told apart.
+// functions: with stacks.Options.NoSymbols, or without the files that have the names,
+// some kinds of locks are not known.
 //
 // It is an error if s is nil, if its process has no CoreCLR (ErrNoRuntime), or if
 // the dump's file was cut while it was read.

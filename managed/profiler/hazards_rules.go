@@ -17,8 +17,8 @@ type hazardRule struct {
 	wayOut string
 }
 
-// hazardRules lists the guidelines in the order of asking; the first that a
-// walker breaks is told.
+// hazardRules lists the guidelines in the order of asking. The first one that a walker
+// breaks for a target is the one that is reported.
 var hazardRules = []hazardRule{
 	{"a target must be alive while it is walked", (*judge).deadTarget,
 		"hold the thread back: wait in ThreadDestroyed until the walk of it is over, and stop no thread whose ThreadDestroyed has come"},

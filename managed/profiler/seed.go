@@ -26,11 +26,11 @@ type SeedSearch struct {
 	Needed, NeedKnown bool
 	Native            []managed.Frame // from the leaf to the frame that managed code called
 	Seed              *Seed           // nil if there is no managed frame
-	// Documented is what the search finds that the documentation tells
-	// profilers to make: unwind natively, and ask GetFunctionFromIP of each
-	// frame. It passes over IL stubs and dynamic methods, which that does not
-	// know; nil if it finds none. DocumentedKnown is false where the dump lacks
-	// what that search would have read.
+	// Documented is what a profiler finds that is written to the documentation:
+	// it unwinds natively, and asks GetFunctionFromIP of each frame. It passes over
+	// IL stubs and dynamic methods, which GetFunctionFromIP does not know. nil: it
+	// finds none. DocumentedKnown is false where the dump lacks what a profiler
+	// would have read.
 	Documented      *Seed
 	DocumentedKnown bool
 	Stop            unwind.Stop // why the search ended, if Seed is nil
@@ -136,10 +136,11 @@ func (n *Snapshotter) seedWalker() *managed.Walker {
 	return n.walker
 }
 
-// documentedStep reports whether a profiler's unwinder leaves the frame that w
-// is at as we do: of a stub, which has no unwind information, it takes the word
-// at the stack pointer for the return address, but some stubs push first. known is
-// false where the dump lacks what tells.
+// documentedStep reports whether a profiler's own unwinder leaves the frame that w
+// is at as we do. It may not if the frame is a stub's, which has no unwind
+// information: it then takes the word at the stack pointer for the return address,
+// and some stubs have pushed something before they call. known is false where the
+// dump lacks that word, or what lies where it points.
 func (n *Snapshotter) documentedStep(w *managed.Walker) (same, known bool) {
 	f := w.Frame()
 	if c := n.lookup(f.PC.Addr); c.code.Kind != code.Stub {

@@ -16,7 +16,7 @@ type Verdict struct {
 	Why     Why
 	Calls   int  // callbacks of that walk
 	Managed bool // its pc is in managed code, all that the runtime checks
-	Unknown bool // the dump lacks what tells whether it is
+	Unknown bool // the dump lacks what says whether it is
 	Ignored bool // the runtime would not look at it
 	Same    bool // it is the seed that FindSeed finds
 	Differs []string

@@ -12,137 +12,6 @@ import (
 	"github.com/seamwalk/seam/unwind"
 )
 
-// A FunctionID is a profiler's name of a method: its MethodDesc, the canonical
-// one for shared code. 0 stands for a run of native frames.
-type FunctionID arch.Addr
-
-// A ThreadID is a profiler's name of a thread: its Thread object.
-type ThreadID arch.Addr
-
-// A Mode says who walks the thread.
-type Mode uint8
-
-const (
-	// Self: the thread walks itself, in a profiler's callback or in native code
-	// that it has called.
-	Self Mode = iota
-	// Suspended: another thread walks it, after ICorProfilerInfo10::SuspendRuntime.
-	Suspended
-	// OSSuspended: another thread walks it, without; on Windows DoStackSnapshot
-	// then stops it with SuspendThread, elsewhere it refuses.
-	OSSuspended
-)
-
-var modes = [...]string{Self: "self", Suspended: "suspended", OSSuspended: "os-suspended"}
-
-func (m Mode) String() string { return modes[m] }
-
-// ParseMode is the inverse of Mode.String.
-func ParseMode(s string) (Mode, error) {
-	for m, name := range modes {
-		if s == name {
-			return Mode(m), nil
-		}
-	}
-	return 0, fmt.Errorf("mode %q is none of self, suspended, os-suspended", s)
-}
-
-// COR_PRF_SNAPSHOT_REGISTER_CONTEXT of COR_PRF_SNAPSHOT_INFO asks for a context
-// in each callback (src/coreclr/inc/corprof.idl). The documentation calls it
-// COR_PRF_SNAPSHOT_CONTEXT.
-const COR_PRF_SNAPSHOT_REGISTER_CONTEXT = 1
-
-// A Request is a call of ICorProfilerInfo2::DoStackSnapshot, with what a dump
-// cannot tell of the caller.
-type Request struct {
-	// Thread is the target's ThreadID. 0 means the calling thread, which is
-	// then the one of TID.
-	Thread ThreadID
-	TID    uint32 // of the calling thread, if Thread is 0
-	Mode   Mode
-	Flags  uint32 // COR_PRF_SNAPSHOT_INFO
-	// Context is the seed, a CONTEXT as long as its control and integer
-	// registers at least; nil for none.
-	Context     []byte
-	ContextSize uint32 // as the profiler gives it: the runtime never looks at it
-	ClientData  any
-
-	// NoStackSnapshot: the profiler's event mask lacks COR_PRF_ENABLE_STACK_SNAPSHOT.
-	NoStackSnapshot bool
-	// FilterContext is the context that a debugger has set for the thread; nil
-	// for none. A dump does not tell.
-	FilterContext []byte
-	// InSyscall overrides, for an OSSuspended cooperative thread of Windows,
-	// whether it is in a system call, in which its context cannot be had. By
-	// itself Do looks for a system-call instruction before the pc.
-	InSyscall *bool
-}
-
-// A Call is one call of a StackSnapshotCallback. What it refers to is valid
-// until the callback returns.
-type Call struct {
-	Function    FunctionID // 0 for a run of native frames
-	IP          arch.Addr
-	ContextSize uint32 // sizeof(CONTEXT) of the runtime, or 0 without COR_PRF_SNAPSHOT_REGISTER_CONTEXT
-	ClientData  any
-
-	owner *Snapshotter
-	gen   uint64
-}
-
-// ErrCallOver is the error of using a Call after its callback has returned.
-var ErrCallOver = errors.New("the callback that this belongs to has returned: its frame info and context were the walker's own")
-
-// Context returns the CONTEXT that the callback is given, nil without
-// COR_PRF_SNAPSHOT_REGISTER_CONTEXT. Of its registers the pc, the stack and
-// frame pointers and those that calls preserve can be relied on, except that a
-// frame which called native code directly has only the first three.
-func (c *Call) Context() ([]byte, error) {
-	if c.owner == nil || c.owner.gen != c.gen {
-		return nil, ErrCallOver
-	}
-	if c.ContextSize == 0 {
-		return nil, nil
-	}
-	return c.owner.buf, nil
-}
-
-// Registers is Context as registers; unlike it, it is there without the flag.
-func (c *Call) Registers() (*arch.Regs, error) {
-	if c.owner == nil || c.owner.gen != c.gen {
-		return nil, ErrCallOver
-	}
-	return c.owner.shown, nil
-}
-
-// A FrameInfo is what a COR_PRF_FRAME_INFO points to (the runtime's
-// _COR_PRF_FRAME_INFO_INTERNAL, src/coreclr/vm/proftoeeinterfaceimpl.h).
-type FrameInfo struct {
-	Size, Version uint16
-	Function      FunctionID
-	IP            arch.Addr
-	// ExtraArg and ThisArg are always 0 in a stack snapshot: they do not help to
-	// tell the exact instantiation of shared code.
-	ExtraArg, ThisArg arch.Addr
-}
-
-const (
-	frameInfoSize    = 40 // with 8-byte pointers
-	frameInfoVersion = 1
-)
-
-// FrameInfo returns what the callback's frame info points to.
-func (c *Call) FrameInfo() (FrameInfo, error) {
-	if c.owner == nil || c.owner.gen != c.gen {
-		return FrameInfo{}, ErrCallOver
-	}
-	return FrameInfo{Size: frameInfoSize, Version: frameInfoVersion, Function: c.Function, IP: c.IP}, nil
-}
-
-// A Callback is a profiler's StackSnapshotCallback. Any answer but S_OK ends
-// the walk.
-type Callback func(Call) HRESULT
-
 // A Snapshotter does over a dump what ICorProfilerInfo2::DoStackSnapshot does
 // in the process. It is not safe for concurrent use; make one for each goroutine.
 type Snapshotter struct {
@@ -154,17 +23,17 @@ type Snapshotter struct {
 	ctx context
 
 	byID    map[ThreadID]*code.Thread
-	tids    map[ThreadID]uint32
-	noBound bool   // the runtime does not check the stack's lower bound
-	cut     string // what is wrong with the list of managed threads, or ""
+	tids    map[ThreadID]uint32 // of those that the dump has an OS thread of
+	noBound bool                // the runtime does not check the stack's lower bound
+	cut     string              // what is wrong with the list of managed threads, or ""
 
 	cache    [snapshotCache]snapshotCode
 	eh       map[arch.Addr]dispatcherClass // by MethodTable
 	zero     arch.Regs                     // every register known, and 0
 	system   *system
-	busy     bool
-	gen      uint64
-	buf      []byte     // the live CONTEXT
+	busy     bool       // a call is being made
+	gen      uint64     // changes when a callback begins and when it returns
+	buf      []byte     // the CONTEXT that a callback is given
 	shown    *arch.Regs // the registers in buf
 	callback Callback
 	req      Request
@@ -172,8 +41,8 @@ type Snapshotter struct {
 	why      Why
 	step     unwind.Step
 	caller   arch.Caller     // what unwinding has found, here because it is large
-	walker   *managed.Walker // of seeds
-	frames   []managed.Frame
+	walker   *managed.Walker // of native frames, for seeds and views; see seedWalker
+	frames   []managed.Frame // room for the stack of a thread whose seed is checked
 }
 
 // ErrNoRuntime is the error of asking for a replay where there is nothing to

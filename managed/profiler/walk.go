@@ -14,34 +14,34 @@ type snapshotWalk struct {
 	thread *code.Thread
 	mode   Mode
 	regs   arch.Regs // of the position the walk is at
-	caller arch.Regs // of the managed frame's caller
+	caller arch.Regs // of the caller of the managed frame that the walk is at
 
 	callerManaged bool
-	callerUnknown arch.Addr // what the dump lacks to say so
-	flags         uint32    // ContextFlags, handed on from whatever set them
-	// started: regs are a seed, or the context of the operating system.
+	callerUnknown arch.Addr // what the dump lacks to say whether the caller is managed
+	flags         uint32    // ContextFlags, handed on from the seed or from a Frame that holds a CONTEXT
+	// started: regs are those of a seed, or of the thread's OS context. Otherwise
+	// the walk begins with the explicit Frames.
 	started bool
-	exact   bool // regs are of an interrupted frame, or of one that may be
+	exact   bool // the frame with regs was interrupted, or may have been
 
 	frames  frameChain // at the current explicit Frame
 	inlined arch.Addr  // the last InlinedCallFrame that was followed
 
 	skip   skip
 	skipTo arch.Addr // of skipToParent
-	stops  int       // positions that the iterator handed out, reported or not
-	calls  int
+	stops  int       // positions that the iterator has handed out, reported or not
 
 	tracker    clr.ExInfo // the newest exception
 	hasTracker bool
-	missing    arch.Addr // what the dump lacks for the walk to go on
-	lack       string    // and for what
-	unsure     arch.Addr // what it lacks to say whether a Frame that was passed has a method
+	missing    arch.Addr // what the dump lacks for the walk to go on, or 0
+	lack       string    // what for, in a clause
+	unsure     arch.Addr // what the dump lacks to say whether a Frame that was passed has a method
 
-	held         bool      // a native run waits for what comes next
-	heldRegs     arch.Regs // its registers
+	held         bool      // a native run waits for what comes behind it
+	heldRegs     arch.Regs // the registers of its youngest frame
 	heldFlags    uint32
 	inDispatcher bool // the last managed frame was one of the exception dispatcher
-	aborted      bool
+	aborted      bool // the callback does not want to go on, or there is none
 }
 
 // A skip says up to where managed frames are hidden.
@@ -53,8 +53,8 @@ const (
 	skipToParent      // up to the frame whose caller's SP is skipTo
 )
 
-// maxSnapshotSteps bounds a walk. The runtime has no such bound: there, code
-// and Frames are what it has put there itself.
+// maxSnapshotSteps bounds a walk, whose code and Frames somebody may have forged. The
+// runtime has no such bound: it has made both itself.
 const maxSnapshotSteps = 1 << 20
 
 const (
