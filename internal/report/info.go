@@ -18,12 +18,7 @@ type Info struct {
 func (i *Info) forms() []form { return textAndJSON(i.text, i.json) }
 
 func (i *Info) json(b *jsonBuffer) {
-	b.head(i.Head)
-	b.raw(",\n ")
-	objects(b, "threads", line1, i.Threads, b.thread)
-	b.raw(",\n ")
-	b.warnings(i.Tail)
-	b.raw("}\n")
+	b.document(i.Head, i.Tail, func() { objects(b, "threads", line1, i.Threads, b.thread) })
 }
 
 func (i *Info) text(b *page) {

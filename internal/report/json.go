@@ -85,6 +85,17 @@ func (o *jsonOutput) End(t *stacks.Summary) error {
 	return o.b.flush()
 }
 
+// document writes the object of a result: what all begin with, the fields that
+// lists writes, and the warnings.
+func (b *jsonBuffer) document(h *Head, t *stacks.Summary, lists func()) {
+	b.head(h)
+	b.raw(",\n ")
+	lists()
+	b.raw(",\n ")
+	b.warnings(t)
+	b.raw("}\n")
+}
+
 // head writes what all JSON of a dump begins with, the object left open.
 func (b *jsonBuffer) head(h *Head) {
 	b.raw("{")

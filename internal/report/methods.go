@@ -43,22 +43,19 @@ func (t *MethodTable) text(p *page) {
 }
 
 func (t *MethodTable) json(b *jsonBuffer) {
-	b.head(t.Head)
-	b.raw(",\n ")
-	objects(b, "methods", line1, t.List, func(m *stacks.Compiled) {
-		b.addr("start", uint64(m.Code.Lo))
-		b.addr("end", uint64(m.Code.Hi))
-		b.addr("id", m.ID)
-		b.str("name", m.Name)
-		b.str("function", m.Function)
-		b.str("kind", m.Kind)
-		b.str("source", m.Source)
+	b.document(t.Head, t.Tail, func() {
+		objects(b, "methods", line1, t.List, func(m *stacks.Compiled) {
+			b.addr("start", uint64(m.Code.Lo))
+			b.addr("end", uint64(m.Code.Hi))
+			b.addr("id", m.ID)
+			b.str("name", m.Name)
+			b.str("function", m.Function)
+			b.str("kind", m.Kind)
+			b.str("source", m.Source)
+		})
+		b.raw(",\n ")
+		b.num("omitted", int64(t.Omitted))
 	})
-	b.raw(",\n ")
-	b.num("omitted", int64(t.Omitted))
-	b.raw(",\n ")
-	b.warnings(t.Tail)
-	b.raw("}\n")
 }
 
 // perfmap writes a perf map, a line for each method (tools/perf/Documentation/

@@ -201,7 +201,7 @@ type (
 	}
 )
 
-// TestUnknown: what a dump lacks is null in JSON, and not told as the opposite for eyes.
+// TestUnknown: what a dump lacks is null in JSON, and not shown as the opposite for eyes.
 func TestUnknown(t *testing.T) {
 	f := stacks.Frame{Place: &stacks.Place{Kind: stacks.Managed, Function: "A.B()", Method: &stacks.Method{ILOffset: -1, Code: "jit"}}}
 	if got := suffix(&f); got != " (handler?)" {

@@ -75,16 +75,13 @@ func (s *Seeds) Sound() bool {
 func (s *Seeds) forms() []form { return textAndJSON(s.text, s.json) }
 
 func (s *Seeds) json(b *jsonBuffer) {
-	b.head(s.Head)
-	b.raw(",\n ")
-	objects(b, "threads", line1, s.Threads, b.seed)
-	b.raw(",\n ")
-	if s.Asked {
-		objects(b, "hazards", line1, s.Hazards, b.hazard)
-		b.raw(",\n ")
-	}
-	b.warnings(s.Tail)
-	b.raw("}\n")
+	b.document(s.Head, s.Tail, func() {
+		objects(b, "threads", line1, s.Threads, b.seed)
+		if s.Asked {
+			b.raw(",\n ")
+			objects(b, "hazards", line1, s.Hazards, b.hazard)
+		}
+	})
 }
 
 func (b *jsonBuffer) seed(s *Seed) {

@@ -37,12 +37,7 @@ const kindRun stacks.Kind = "run"
 func (v *Views) forms() []form { return textAndJSON(v.text, v.json) }
 
 func (v *Views) json(b *jsonBuffer) {
-	b.head(v.Head)
-	b.raw(",\n ")
-	objects(b, "threads", line1, v.List, b.view)
-	b.raw(",\n ")
-	b.warnings(v.Tail)
-	b.raw("}\n")
+	b.document(v.Head, v.Tail, func() { objects(b, "threads", line1, v.List, b.view) })
 }
 
 func (b *jsonBuffer) view(v *View) {
@@ -55,8 +50,12 @@ func (b *jsonBuffer) view(v *View) {
 			f.Kind = kindRun
 		}
 		b.frame(&f)
+		b.place(&place)
 		if len(c.Run) > 0 {
-			objects(b, "frames", line3, c.Run, b.frame)
+			objects(b, "frames", line3, c.Run, func(f *stacks.Frame) {
+				b.frame(f)
+				b.place(f.Place)
+			})
 		}
 	})
 	b.raw(",\n   ")

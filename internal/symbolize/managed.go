@@ -8,9 +8,9 @@ import (
 )
 
 // Managed returns a method's name for eyes, Namespace.Type<T>.Method<U>(Params),
-// with what C# compilers generate told as what it was generated from. "?" stands
-// for what is not known: (?) for parameters, Method?( where not even that the
-// method is generic is. Without a name it is empty.
+// with what C# compilers generate called as the source that it was generated from.
+// "?" stands for what is not known: (?) for parameters, and Method?( where not even
+// that is known whether the method is generic. Without a name it is empty.
 func Managed(m *code.Method) string {
 	if m.Name == "" || m.Verbatim {
 		return m.Name
@@ -69,7 +69,7 @@ func Managed(m *code.Method) string {
 	return b.String()
 }
 
-// maxUnknown bounds how many generic arguments that are not known are told of.
+// maxUnknown bounds how many generic arguments that are not known are shown.
 const maxUnknown = 16
 
 func args(b *strings.Builder, list []string) {

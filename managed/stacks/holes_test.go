@@ -25,7 +25,7 @@ type spot struct {
 	sp  arch.Addr
 }
 
-// told is what is told of each managed frame, and of each thread's exception.
+// told is what is said of each managed frame, and of each thread's exception.
 type told struct {
 	frames     map[spot]*Place
 	exceptions map[uint32]*Exception
@@ -60,7 +60,7 @@ func tell(t *testing.T, path string, track bool) (out told, touched []arch.Span)
 }
 
 // TestNameHoles takes pages and single words out of the shipped dumps, of those
-// that are read for stacks and names. Whatever is missing, what is told of a
+// that are read for stacks and names. Whatever is missing, what is said of a
 // frame and of an exception is that of the whole dump, or less of it.
 func TestNameHoles(t *testing.T) {
 	dumps, err := filepath.Glob("../../testdata/dumps/*/core.zst")
@@ -83,19 +83,7 @@ func TestNameHoles(t *testing.T) {
 				t.Fatal(err)
 			}
 			whole, touched := tell(t, file.Name(), true)
-			rnd := rand.New(rand.NewSource(1))
-			var spans []arch.Span
-			for _, sp := range touched {
-				for a := sp.Lo; a < sp.Hi; a += 4096 {
-					word := a + arch.Addr(rnd.Intn(512))*8
-					spans = append(spans, arch.Span{Lo: a, Hi: a + 4096}, arch.Span{Lo: word, Hi: word + 8})
-				}
-			}
-			rnd.Shuffle(len(spans), func(i, k int) { spans[i], spans[k] = spans[k], spans[i] })
-			if *holes > 0 {
-				spans = spans[:min(len(spans), *holes)]
-			}
-			less := 0
+			spans, less := holesIn(touched), 0
 			for _, hole := range spans {
 				c := core.Holes()
 				c.Hole(uint64(hole.Lo), uint64(hole.Hi-hole.Lo))
@@ -122,9 +110,25 @@ func TestNameHoles(t *testing.T) {
 					less++
 				}
 			}
-			t.Logf("%d holes, %d of them change what is told of %d frames", len(spans), less, len(whole.frames))
+			t.Logf("%d holes, %d of them change what is said of %d frames", len(spans), less, len(whole.frames))
 		})
 	}
+}
+
+// holesIn chooses pages, and a word of each, to be taken out of what was read.
+func holesIn(touched []arch.Span) (spans []arch.Span) {
+	rnd := rand.New(rand.NewSource(1))
+	for _, sp := range touched {
+		for a := sp.Lo; a < sp.Hi; a += 4096 {
+			word := a + arch.Addr(rnd.Intn(512))*8
+			spans = append(spans, arch.Span{Lo: a, Hi: a + 4096}, arch.Span{Lo: word, Hi: word + 8})
+		}
+	}
+	rnd.Shuffle(len(spans), func(i, k int) { spans[i], spans[k] = spans[k], spans[i] })
+	if *holes > 0 {
+		spans = spans[:min(len(spans), *holes)]
+	}
+	return spans
 }
 
 // wrongPlace says what of g is not w, nor less of it; "" if nothing is.

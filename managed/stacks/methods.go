@@ -13,7 +13,7 @@ type Compiled struct {
 	Name     string // in the metadata; "" if not known
 	Function string // for eyes; "" if not known, and for a block of stubs
 	Kind     string // "jit", "dynamic" or "stub"
-	Source   string // what told of it: "clr"
+	Source   string // who knows of it: "clr"
 }
 
 // Named reports whether nothing is missing from the names of c. A block of stubs
