@@ -10,6 +10,7 @@ import (
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/internal/ecma"
+	"github.com/seamwalk/seam/internal/objfile"
 )
 
 // maxScan bounds how much of a dump is searched for pointers into images.
@@ -89,21 +90,16 @@ func inAny(spans []arch.Span, a arch.Addr) bool {
 	return i < len(spans) && spans[i].Has(a)
 }
 
-// A flatFile is a file whose bytes lie at their offsets, from address 0.
-type flatFile []byte
-
-func (f flatFile) View(a arch.Addr, n int) []byte { return bin.Slice(f, uint64(a), uint64(n)) }
-
 // metadataParts returns where a PE file has its metadata root and the streams of
 // it: file offsets, relative to the image's begin. It has those before the first
 // that is broken.
 func metadataParts(data []byte) (offs []uint64) {
-	at, size, err := ecma.Locate(flatFile(data), 0)
+	at, size, err := ecma.Locate(objfile.Bytes(data), 0)
 	if err != nil {
 		return nil
 	}
 	offs = append(offs, uint64(at))
-	streams, _ := ecma.Streams(flatFile(data), at, size)
+	streams, _ := ecma.Streams(objfile.Bytes(data), at, size)
 	for _, s := range streams {
 		offs = append(offs, uint64(at)+uint64(s.Off))
 	}
