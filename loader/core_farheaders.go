@@ -17,13 +17,14 @@ const maxFar = 1 << 26
 // which may cost a search of folders. A file is loaded once, or a few times.
 const maxFarTries = 64
 
-// farHeaders makes an image of the mappings from i on, whose ELF header the dump
-// has, and whose program headers do not follow it. BOLT puts them at the end of
-// the file, into a segment of their own, because there is no room for more in
-// front of the first section; dumps hold no page of a file but the first. They
-// are looked for where the dump has that part of the file mapped, then in the
-// file. Without them an image is made by the shapes of the mappings, and a
-// warning says so. If the image has no program headers, n mappings are its.
+// farHeaders makes an image of the mappings from i on. The dump has its ELF
+// header, and the program headers do not follow the ELF header: BOLT adds segments
+// to a file, has no room for their headers in front of the first section, and puts
+// all program headers at the end of the file. Dumps hold no page of a file but the
+// first. So the program headers are looked for in the mapping that has that part
+// of the file, if the dump has its bytes, and then in the file on disk. Where
+// neither has them the image takes the mappings that look like its own, n of
+// them, and a warning says so.
 func (b *grouper) farHeaders(i int) (m *Image, n int) {
 	g, f := b.g, b.maps[i]
 	h := g.elfHead(f.Lo)
@@ -64,9 +65,10 @@ func (b *grouper) farHeaders(i int) (m *Image, n int) {
 }
 
 // fileHeaders makes an image with the program headers of the file on disk, if
-// that is the same build: it has the same ELF header, which tells where in the
-// file the sections end; the build-id that lies in the dump where the file's
-// headers say; and would be mapped as the dump has it mapped.
+// the file is the same build. Three things say so: its ELF header is that of the
+// dump, with the offset of the section headers, which nearly every change of a
+// file moves; the build-id lies in the dump where the file's headers say; and the
+// file would be mapped as the dump has it mapped.
 func (b *grouper) fileHeaders(i int) (m *Image, refused string) {
 	g, base := b.g, b.maps[i].Lo
 	if g.find == nil {
@@ -122,7 +124,7 @@ func (b *grouper) sameHeader(i int, data, head []byte) (*Image, string) {
 	if why == "" {
 		why = m.checkDynamic(data, progs)
 	}
-	m.maps = nil // the mappings are added by who groups them
+	m.maps = nil // group adds the mappings
 	if why != "" {
 		return nil, why
 	}

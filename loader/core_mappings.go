@@ -8,9 +8,10 @@ import (
 	"github.com/seamwalk/seam/internal/objfile"
 )
 
-// A grouper makes images of the mappings of one file, in address order. What
-// lies at the start of a mapping decides, where the dump has it: file offset 0
-// begins an image, but a ReadyToRun image's .text is mapped from offset 0 too,
+// A grouper makes images of the mappings of one file, in address order. If the
+// dump has the first bytes of a mapping they decide what begins there: an ELF
+// header, a PE header, or neither. The file offset alone does not: every image
+// begins with offset 0, but a ReadyToRun image's .text is mapped from offset 0 too,
 // one library can be mapped several times, and a mapping can be split anywhere.
 type grouper struct {
 	g     *coreImages
@@ -27,6 +28,7 @@ type grouper struct {
 	farTries int // how often farHeaders has looked for program headers
 }
 
+// group adds all images of the file.
 func (b *grouper) group() {
 	for i := 0; i < len(b.maps); {
 		m, n := b.next(i)
@@ -169,9 +171,9 @@ func (b *grouper) isSection(h *objfile.PE, base arch.Addr, shift uint64, f fileN
 	return false
 }
 
-// headless makes an image of mappings whose first page the dump does not
-// have, by the shapes that loaders make. The image's file, when it is found,
-// must agree with them.
+// headless makes an image of mappings whose first page the dump does not have, by
+// the sizes, distances and offsets that loaders give to mappings. What the image's
+// file has is believed only if it would be mapped so.
 func (b *grouper) headless(i int) (m *Image, n int) {
 	f := b.maps[i]
 	if b.mappedPE(i) {

@@ -7,10 +7,11 @@ import (
 	"github.com/seamwalk/seam/internal/objfile"
 )
 
-// fromSegments finds PE images in a core without NT_FILE: the linker's list knows
-// nothing of assemblies, but each is mapped read-only from its first byte on,
-// or, in a single-file program, from the page of the bundle that has it. Only
-// the first page of each such segment is looked at.
+// fromSegments finds PE images in a core without NT_FILE. The dynamic linker's
+// list does not have assemblies. But each assembly is mapped read-only from its
+// first byte on, or, in a single-file program, from the page of the bundle that
+// its first byte lies in. Only the first page of each read-only segment is looked
+// at.
 func (g *coreImages) fromSegments(loads []objfile.Prog) {
 	var host *Image
 	if len(g.list) > 0 {

@@ -11,7 +11,8 @@ import (
 
 // FileFinder finds one file: for the image of its identity (build-id, or
 // timestamp and size of PE), whatever the file's name, and for images of its
-// name, so that a file of another build is told of. It is an error if the file
+// name. A file of the right name and another build is then refused with a warning
+// that names both builds, and is not just missing. It is an error if the file
 // is neither ELF nor PE.
 func FileFinder(path string) (Finder, error) {
 	f, err := os.Open(path)

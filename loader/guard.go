@@ -212,7 +212,7 @@ func (h *held) use(f func()) (err error) {
 	return h.check(losses)
 }
 
-// has tells h of a memory, whose words lie in its files.
+// has adds a memory, whose words lie in the files of h.
 func (h *held) has(m *Memory) { h.memories = append(h.memories, m) }
 
 // set sets a bit of the state, also that of the memories.

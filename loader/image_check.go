@@ -34,9 +34,10 @@ func (s *source) check(data []byte, f *objfile.ELF) (why string, sure bool) {
 	return "", sure
 }
 
-// checkELF compares build-ids where the dump has one. Without, it compares
-// what both hold: which file offsets are mapped where, and the dynamic
-// section, whose sizes and addresses differ from build to build.
+// checkELF compares the build-id of a file with the dump's, if the dump has one.
+// In any case it compares what both the file and the dump hold: which file offsets
+// are mapped where, and the dynamic section, whose sizes and addresses differ from
+// build to build.
 func (s *source) checkELF(data []byte, f *objfile.ELF) (why string, sure bool) {
 	if s.p.Arch.Machine != f.Machine {
 		return fmt.Sprintf("it is for %v", f.Machine), false
@@ -122,10 +123,10 @@ func (m *Image) checkDynamic(data []byte, progs []objfile.Prog) string {
 	return ""
 }
 
-// checkPE compares timestamp and size of the image where the dump has its
-// header. Without (gcore's dumps hold no header page of a PE image), it
-// compares the file's size, where sections are mapped, and the RUNTIME_FUNCTIONs
-// that both hold.
+// checkPE compares timestamp and size of the image, if the dump has them. Dumps of
+// gcore's do not, as they hold no header page of a PE image. Then the size of the
+// file must fit, sections must lie where they are mapped, and the
+// RUNTIME_FUNCTIONs must be those of the dump, as far as the dump has them.
 func (m *Image) checkPE(data []byte, h *objfile.PE) (why string, sure bool) {
 	if !h.For(m.arch) {
 		return fmt.Sprintf("it is for machine %#x", h.Machine), false

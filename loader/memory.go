@@ -34,7 +34,7 @@ type Memory struct {
 
 	access  bool        // the flags in mapped say what may be executed
 	trimmed bool        // flags of 0 of bytes that are there mean that it is not known
-	noted   []arch.Span // what notes tell of, whether or not a segment does; sorted, not overlapping
+	noted   []arch.Span // what notes list as mapped, whether or not a segment does; sorted, not overlapping
 	gate    arch.Span   // ABI.Gate
 }
 
@@ -262,9 +262,9 @@ func (a Absence) String() string { return absences[a] }
 const userEnd = 1 << 56
 
 // Absent says why the byte at a is not at hand, and which image would hold it
-// (nil when none would). createdump lists only what it dumps, so there an
-// address that nothing tells of counts as NotDumped, unless no process could
-// have mapped it.
+// (nil when none would). createdump lists only what it dumps. So in its dumps an
+// address that is not listed counts as NotDumped, unless no process could have
+// mapped it.
 func (m *Memory) Absent(a arch.Addr) (Absence, *Image) {
 	if m.piece(a) != nil {
 		if m.track != nil {

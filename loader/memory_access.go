@@ -17,10 +17,10 @@ const (
 // Executable reports whether the process could run code at a. known is false
 // where neither the dump nor the headers of an image tell, and exec then too.
 //
-// It is Memory.Executable, and what the signal says that the dump was made for:
-// nothing was mapped at the address of a SEGV_MAPERR. createdump lists only
-// what it dumps, so in its dumps this is all that tells of a call into a
-// library that was unloaded.
+// It is Memory.Executable, and knows one address more: that of the signal that the
+// dump was made for, if it is a SEGV_MAPERR, because nothing was mapped there. For
+// example, a program calls a function of a library that it has unloaded. createdump
+// lists only what it dumps, so its dumps have nothing else that says so.
 func (p *Process) Executable(a arch.Addr) (exec, known bool) {
 	if exec, known = p.Memory.Executable(a); known {
 		return exec, true
@@ -32,18 +32,18 @@ func (p *Process) Executable(a arch.Addr) (exec, known bool) {
 // Executable reports whether code at a could run, by what the dump says of the
 // mapping that holds it; known is false where nothing tells, and exec then too.
 //
-// Every writer of cores notes the permissions of what it dumps (p_flags). What
-// is not listed is told by what else there is: the program headers of the image
-// that lies there (gcore leaves out code that it can find in a file), and, in a
-// core that lists every mapping whether dumped or not, by not being listed.
-// createdump and gcore list only what they dump. Low addresses, and those that
-// only a kernel can map, are never executable.
+// Every writer of cores notes the permissions of what it dumps (p_flags). Of what
+// is not listed the program headers of the image that lies there have them: gcore
+// leaves out code that it can find in a file. A core of the kernel's lists every
+// mapping, dumped or not, so what it does not list was not mapped; createdump and
+// gcore list only what they dump. Low addresses, and those that only a kernel can
+// map, are never executable.
 //
 // createdump gives all pages that it adds at a time the permissions of the first
 // (CrashInfo::InsertMemoryRegion, src/coreclr/debug/createdump/crashinfo.cpp). So
 // in a core that lists only what it dumps an image's headers are asked first, and
-// flags do not count close to others that differ, as where the runtime has code
-// and data side by side.
+// the flags of a mapping are not believed close to a mapping with other flags, as
+// where the runtime has code and data side by side.
 func (m *Memory) Executable(a arch.Addr) (exec, known bool) {
 	if m.track != nil && m.piece(a) != nil {
 		m.track.add(a, 1) // a trimmed core is to give the same answer

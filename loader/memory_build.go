@@ -37,11 +37,11 @@ type extent struct {
 
 func (e *extent) hi() arch.Addr { return e.lo + arch.Addr(e.n) }
 
-// arrange sorts extents by address and cuts what overlaps: of two that hold a
-// byte, the one that comes first in list keeps it. Neighbours in memory whose
-// bytes are neighbours in the file too become one, which shortens the list:
-// the kernel splits a stack from its guard, and createdump every mapping by
-// its permissions.
+// arrange sorts extents by address and cuts what overlaps: a byte that several
+// hold stays with the first of them in list. Neighbours in memory whose bytes are
+// neighbours in the file too become one extent, which shortens the list: the
+// kernel splits a stack from its guard, and createdump every mapping by its
+// permissions.
 func arrange(list []extent) []extent {
 	order := make([]int, len(list))
 	for i := range order {

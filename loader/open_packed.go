@@ -80,8 +80,8 @@ func mapDump(path string, o *Options) (data []byte, damage, err error) {
 	return unpack(path, packedReader{r, k}, o)
 }
 
-// damage says of err, with which unpacking ended, that it is the packing that
-// is at fault.
+// damage returns the error err, with which unpacking ended, with the name of the
+// packing, so that nobody looks for the fault in the dump.
 func (k *packing) damage(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("the dump is packed with %s and cut: its packed bytes end too early (%w)", k.name, err)
@@ -89,7 +89,7 @@ func (k *packing) damage(err error) error {
 	return fmt.Errorf("the dump is packed with %s and damaged: %w", k.name, err)
 }
 
-// A packedReader reads a packed dump; its errors tell of the packing.
+// A packedReader reads a packed dump; its errors name the packing.
 type packedReader struct {
 	io.Reader
 	k *packing

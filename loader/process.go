@@ -28,7 +28,7 @@ type Process struct {
 	RuntimeHint arch.Addr
 
 	pointers pointers
-	core     *coreFile // what a trim needs of the ELF core; nil for other formats
+	core     *coreFile // of an ELF core: what a trim copies, and the auxiliary vector; nil for other formats
 	held     *held
 	mu       sync.Mutex
 	late     []Warning

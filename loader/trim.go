@@ -89,8 +89,8 @@ func (t *trimmer) collect(touched []arch.Span, st *TrimStats) {
 	if t.m.sparse {
 		return
 	}
-	// The core tells of mappings whose bytes it lacks; so must the trimmed one,
-	// or it could not tell an unmapped address from one that was not dumped.
+	// The core lists mappings whose bytes it lacks. The trimmed core has to list
+	// them too, so that what was not mapped can be told from what was not dumped.
 	for _, mp := range t.m.mapped {
 		t.collectBare(mp)
 	}

@@ -79,8 +79,8 @@ type namedSpan struct {
 	arch.Span
 }
 
-// sectionTables returns, by name, the tables that were asked for and that only
-// section headers told of.
+// sectionTables returns, by name, the tables that were asked for and that were
+// found through section headers, which no page of memory has.
 func (m *Image) sectionTables() []namedSpan {
 	m.asked.mu.Lock()
 	defer m.asked.mu.Unlock()

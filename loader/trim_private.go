@@ -9,11 +9,11 @@ import (
 )
 
 // A private knows the texts that a process was started with, its arguments and
-// its environment, and takes them out of the pages that a trimmed core holds:
-// what no walk read of them, which is nearly always all. The stack's last page
-// has them, and so have heaps: CoreCLR keeps the environment as UTF-16
-// (src/coreclr/pal/src/misc/environ.cpp), in a page with objects that every
-// walk needs.
+// its environment, and takes them out of the pages that a trimmed core holds.
+// Only what a walk has read stays, which is hardly ever a word. The texts lie in
+// the stack's last page, and again in heaps: CoreCLR keeps the environment as
+// UTF-16 (src/coreclr/pal/src/misc/environ.cpp), in a page with objects that
+// every walk needs.
 type private struct {
 	mem     *Memory // untracked
 	read    *pageSet
