@@ -2,9 +2,9 @@ package managed
 
 import "github.com/seamwalk/seam/arch"
 
-// Start and Next of a Walker give its frames one by one. What is here lets the
-// caller look at the registers of each frame, and say itself how the walk is to
-// go on.
+// Start and Next of a Walker give its frames one by one. What is here lets whoever
+// walks look at the registers of each frame, and say itself how the walk is to go
+// on.
 
 // Regs returns the registers of the frame that the walk is at, as far as they are
 // known; of a gap, those of the frame behind the gap. They are the walker's own:
@@ -14,14 +14,24 @@ func (w *Walker) Regs() *arch.Regs { return w.native.Regs() }
 // Leave moves on to the caller of the frame as Next does, but by unwind
 // information and the frame's own code alone: no explicit Frame and no saved frame
 // pointer is tried where these do not help. It reports false, and Stop says why,
-// where the frame cannot be left so, and where it is the outermost.
+// where the frame cannot be left so, and where it is the outermost. From a gap it
+// moves on to the frame behind the gap.
 func (w *Walker) Leave() bool {
+	if w.gap {
+		w.gap = false
+		return w.arrive()
+	}
 	if w.native.Next() {
 		return w.arrive()
 	}
+	w.halt()
+	return false
+}
+
+// halt notes why the frame that the walk is at cannot be left by unwind information.
+func (w *Walker) halt() {
 	w.stop = w.native.Stop()
 	w.blame()
-	return false
 }
 
 // Hijacked reports whether the frame was found by a return address that the

@@ -123,8 +123,7 @@ func (w *Walker) Next() bool {
 		}
 		return w.arrive()
 	}
-	w.stop = w.native.Stop()
-	w.blame()
+	w.halt()
 	if w.stop.Reason == unwind.FrameLimit || w.stop.Reason.Complete() && w.outermost() {
 		return false
 	}

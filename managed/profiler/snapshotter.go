@@ -118,8 +118,18 @@ func newSnapshotter(s *managed.Session, rt *clr.Runtime) (*Snapshotter, error) {
 	return n, nil
 }
 
-// Runtime returns the runtime that n is of.
-func (n *Snapshotter) Runtime() *clr.Runtime { return n.rt }
+// Method describes the method that a callback's FunctionID names. An error says
+// which part could not be read; what could be is in the Method all the same. It is
+// code.ErrNoMethod for 0, a run of native frames.
+func (n *Snapshotter) Method(id FunctionID) (m code.Method, err error) {
+	if id == 0 {
+		return m, code.ErrNoMethod
+	}
+	if lost := n.guardRetry(func() { m, err = n.rt.MethodAt(arch.Addr(id)) }); lost != nil {
+		return code.Method{}, lost
+	}
+	return m, err
+}
 
 // Why says what decided the last Do.
 func (n *Snapshotter) Why() Why { return n.why }
