@@ -149,8 +149,8 @@ func (r *replayer) hazards() (out []report.Hazard, err error) {
 	return out, nil
 }
 
-// seed names what was found of the seed of t. The native frames, and the seeds'
-// own, are named as those of a stack.
+// seed returns what the search for the seed of t has found, with the names of the
+// native frames that it passed and of the frames that the seeds stand for.
 func (d *dump) seed(t *loader.Thread, s *profiler.SeedSearch) report.Seed {
 	frames := append([]managed.Frame(nil), s.Native...)
 	for _, c := range []*profiler.Seed{s.Seed, s.Documented} {
