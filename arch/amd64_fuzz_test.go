@@ -25,8 +25,8 @@ func FuzzAMD64PERule(f *testing.F) {
 	add("02 01 04 00 02 16 00 06 01 50 00 00", "55 5d c3", 0x201)
 	add("01 08 05 f5 08 0b 10 00 00 00 01 50 00 00", "55 48 8d ac 24 00 01 00 00 5d c3", 0x209)
 	f.Fuzz(func(t *testing.T, b []byte, pc uint16, exact bool) {
-		m := flat{0x10000, b}
-		q := PEQuery{Mem: m, Base: m.at, Func: AMD64.PE.Function(b), PC: PC{m.at + Addr(pc), exact}}
+		m := flatAt(0x10000, b)
+		q := PEQuery{Mem: m, Base: m.At, Func: AMD64.PE.Function(b), PC: PC{m.At + Addr(pc), exact}}
 		var r Rule
 		res := AMD64.PE.Rule(&q, &r)
 		if res.Status == PEOK && (r.N == 0 || r.N > MaxSaved || r.Saved[0] != Slot{-8, amd64RIP}) {
@@ -40,11 +40,11 @@ func FuzzAMD64Leave(f *testing.F) {
 		f.Add(bytesOf(f, s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := flat{0x10000, b}
+		m := flatAt(0x10000, b)
 		var r Rule
-		if AMD64.Leave(m, m.at, &r) && (r.N == 0 || r.N > MaxSaved || r.RA != NoReg) {
+		if AMD64.Leave(m, m.At, &r) && (r.N == 0 || r.N > MaxSaved || r.RA != NoReg) {
 			t.Errorf("%+v", r)
 		}
-		AMD64.AfterCall(m, m.at+Addr(len(b)))
+		AMD64.AfterCall(m, m.At+Addr(len(b)))
 	})
 }

@@ -66,7 +66,7 @@ func (p *amd64Prologue) run(in *x86asm.Inst) {
 // fromFP says that it takes RSP from another register.
 func amd64TailOf(m *testImage, rva, end uint32) (moved int64, fromFP, ok bool) {
 	for rva < end {
-		in, ok := amd64Decode(m.b[rva:min(int(rva)+15, len(m.b))])
+		in, ok := amd64Decode(m.Data[rva:min(int(rva)+15, len(m.Data))])
 		if !ok {
 			return 0, false, false
 		}
@@ -112,18 +112,18 @@ func TestAMD64Images(t *testing.T) {
 				continue
 			}
 			var pro amd64Prologue
-			head := m.b[fn.Unwind&^1:]
+			head := m.Data[fn.Unwind&^1:]
 			pro.lost = head[0]>>3&amd64ChainInfo != 0 || head[1] == 0
-			if n := int(head[2]); n > 0 && m.b[fn.Unwind+4+2*uint32(n-1)] == 0 {
+			if n := int(head[2]); n > 0 && m.Data[fn.Unwind+4+2*uint32(n-1)] == 0 {
 				continue // what jumps here has pushed something, and the table counts it
 			}
 			for rva := fn.Begin; rva < fn.End; {
-				in, ok := amd64Decode(m.b[rva:min(int(rva)+15, len(m.b))])
+				in, ok := amd64Decode(m.Data[rva:min(int(rva)+15, len(m.Data))])
 				if !ok {
 					break
 				}
 				pcs++
-				q := PEQuery{m, m.at, fn, PC{m.at + Addr(rva), true}}
+				q := PEQuery{m, m.At, fn, PC{m.At + Addr(rva), true}}
 				var r Rule
 				if res := AMD64.PE.Rule(&q, &r); res.Status != PEOK {
 					t.Fatalf("%s: %v at %s", name, res, q.PC.Addr)

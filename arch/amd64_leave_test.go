@@ -81,7 +81,7 @@ func TestAMD64Leave(t *testing.T) {
 		var got []string
 		for _, at := range pcs {
 			var r Rule
-			if AMD64.Leave(flat{0x7f0000, code}, 0x7f0000+Addr(at), &r) {
+			if AMD64.Leave(flatAt(0x7f0000, code), 0x7f0000+Addr(at), &r) {
 				got = append(got, ruleText(AMD64, &r))
 			} else {
 				got = append(got, "no")
@@ -114,7 +114,7 @@ func TestAMD64AfterCall(t *testing.T) {
 		{"90 ff d0", true}, // too short to tell
 	} {
 		b := bytesOf(t, c.code)
-		if got := AMD64.AfterCall(flat{0x1000, b}, 0x1000+Addr(len(b))); got != c.want {
+		if got := AMD64.AfterCall(flatAt(0x1000, b), 0x1000+Addr(len(b))); got != c.want {
 			t.Errorf("%s: %v", c.code, got)
 		}
 	}

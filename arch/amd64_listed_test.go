@@ -115,13 +115,13 @@ func TestAMD64Listed(t *testing.T) {
 	compared := 0
 	for _, f := range fs {
 		want := f.rule(byUnwind)
-		fn := m.find(uint32(f.begin - uint64(m.at)))
+		fn := m.find(uint32(f.begin - uint64(m.At)))
 		if want == "" || fn == nil {
 			continue
 		}
 		compared++
 		var r Rule
-		res := AMD64.PE.Rule(&PEQuery{m, m.at, *fn, PC{m.at + Addr(fn.End), false}}, &r)
+		res := AMD64.PE.Rule(&PEQuery{m, m.At, *fn, PC{m.At + Addr(fn.End), false}}, &r)
 		if got := ruleText(AMD64, &r); got != want || res.Status != PEOK {
 			t.Errorf("%#x: %v\n got %s\nwant %s", f.begin, res, got, want)
 		}

@@ -25,7 +25,7 @@ func (c *peCase) memory(t testing.TB) (m flat, fn PEFunction, pcs []uint32) {
 		}
 		b = append(b, bytesOf(t, part)...)
 	}
-	return flat{0x10000, b}, PEFunction{0x200, uint32(len(b)), 0x100}, pcs
+	return flatAt(0x10000, b), PEFunction{0x200, uint32(len(b)), 0x100}, pcs
 }
 
 // TestAMD64PERule has a row for each operation and each shape of prologue and epilogue.
@@ -89,7 +89,7 @@ func TestAMD64PERule(t *testing.T) {
 		for _, pc := range pcs {
 			var r Rule
 			exact := c.name != "call in the prologue"
-			switch AMD64.PE.Rule(&PEQuery{m, m.at, fn, PC{m.at + Addr(pc), exact}}, &r).Status {
+			switch AMD64.PE.Rule(&PEQuery{m, m.At, fn, PC{m.At + Addr(pc), exact}}, &r).Status {
 			case PEOK:
 				got = append(got, ruleText(AMD64, &r))
 			case PENoCode:
@@ -112,7 +112,7 @@ func TestPEMissing(t *testing.T) {
 	info := bytesOf(t, "01 05 02 00 05 32 01 60")
 	for n := range info {
 		var r Rule
-		res := AMD64.PE.Rule(&PEQuery{flat{0x100, info[:n]}, 0, PEFunction{0x200, 0x300, 0x100}, PC{0x280, false}}, &r)
+		res := AMD64.PE.Rule(&PEQuery{flatAt(0x100, info[:n]), 0, PEFunction{0x200, 0x300, 0x100}, PC{0x280, false}}, &r)
 		if res.Status != PEMissing || res.At+4 <= 0x100+Addr(n) {
 			t.Errorf("amd64, %d bytes: %v", n, res)
 		}
@@ -120,7 +120,7 @@ func TestPEMissing(t *testing.T) {
 	info = bytesOf(t, "10004008 99e4e4e4 00000000")
 	for n := range info[:8] {
 		var r Rule
-		res := ARM64.PE.Rule(&PEQuery{flat{0x100, info[:n]}, 0, PEFunction{0x200, 0, 0x100}, PC{0x220, true}}, &r)
+		res := ARM64.PE.Rule(&PEQuery{flatAt(0x100, info[:n]), 0, PEFunction{0x200, 0, 0x100}, PC{0x220, true}}, &r)
 		if res.Status != PEMissing || res.At+4 <= 0x100+Addr(n) {
 			t.Errorf("arm64, %d bytes: %v", n, res)
 		}
@@ -132,8 +132,8 @@ func TestPEAllocs(t *testing.T) {
 	m, fn, pcs := (&peCase{"", "01 07 03 00 07 22 03 c0 01 50", "", "55 41 54 48 83 ec 18 | 90 41 5c 5d c3", ""}).memory(t)
 	var r Rule
 	for _, q := range []PEQuery{
-		{m, m.at, fn, PC{m.at + Addr(pcs[0]), true}},
-		{m, m.at, PEFunction{0x200, 0, 1 | 16<<2 | 2<<16 | 3<<21 | 2<<23}, PC{m.at + 0x204, true}},
+		{m, m.At, fn, PC{m.At + Addr(pcs[0]), true}},
+		{m, m.At, PEFunction{0x200, 0, 1 | 16<<2 | 2<<16 | 3<<21 | 2<<23}, PC{m.At + 0x204, true}},
 	} {
 		for _, a := range All() {
 			if n := testing.AllocsPerRun(100, func() { a.PE.Rule(&q, &r) }); n > 0 {
@@ -148,18 +148,18 @@ func TestPEAllocs(t *testing.T) {
 func BenchmarkPERule(b *testing.B) {
 	c := peCase{"", "01 07 03 00 07 22 03 c0 01 50", "", "55 41 54 48 83 ec 18 48 8d 6c 24 20 | 90 | 41 5c | 5d c3", ""}
 	m, fn, pcs := c.memory(b)
-	arm := flat{0x10000, make([]byte, 0x200)}
-	copy(arm.b[0x100:], bytesOf(b, "24004010 1d004000 e1e6e6e6e6c81099 e4000000"))
+	arm := flatAt(0x10000, make([]byte, 0x200))
+	copy(arm.Data[0x100:], bytesOf(b, "24004010 1d004000 e1e6e6e6e6c81099 e4000000"))
 	for _, x := range []struct {
 		name string
 		a    *Arch
 		q    PEQuery
 	}{
-		{"amd64/call", AMD64, PEQuery{m, m.at, fn, PC{m.at + Addr(pcs[0]), false}}},
-		{"amd64/body", AMD64, PEQuery{m, m.at, fn, PC{m.at + Addr(pcs[0]), true}}},
-		{"amd64/epilogue", AMD64, PEQuery{m, m.at, fn, PC{m.at + Addr(pcs[1]), true}}},
-		{"arm64/call", ARM64, PEQuery{arm, arm.at, PEFunction{0x200, 0, 0x100}, PC{arm.at + 0x220, false}}},
-		{"arm64/body", ARM64, PEQuery{arm, arm.at, PEFunction{0x200, 0, 0x100}, PC{arm.at + 0x220, true}}},
+		{"amd64/call", AMD64, PEQuery{m, m.At, fn, PC{m.At + Addr(pcs[0]), false}}},
+		{"amd64/body", AMD64, PEQuery{m, m.At, fn, PC{m.At + Addr(pcs[0]), true}}},
+		{"amd64/epilogue", AMD64, PEQuery{m, m.At, fn, PC{m.At + Addr(pcs[1]), true}}},
+		{"arm64/call", ARM64, PEQuery{arm, arm.At, PEFunction{0x200, 0, 0x100}, PC{arm.At + 0x220, false}}},
+		{"arm64/body", ARM64, PEQuery{arm, arm.At, PEFunction{0x200, 0, 0x100}, PC{arm.At + 0x220, true}}},
 	} {
 		b.Run(x.name, func(b *testing.B) {
 			var r Rule
@@ -174,20 +174,20 @@ func BenchmarkPERule(b *testing.B) {
 }
 
 func BenchmarkLeave(b *testing.B) {
-	x86 := flat{0x10000, bytesOf(b, "48 83 c4 20 5b 41 5e c3")}
-	arm := flat{0x10000, binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 0xa8c27bfd), 0xd65f03c0)}
+	x86 := flatAt(0x10000, bytesOf(b, "48 83 c4 20 5b 41 5e c3"))
+	arm := flatAt(0x10000, binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 0xa8c27bfd), 0xd65f03c0))
 	b.Run("amd64", func(b *testing.B) {
 		var r Rule
 		b.ReportAllocs()
 		for b.Loop() {
-			AMD64.Leave(x86, x86.at, &r)
+			AMD64.Leave(x86, x86.At, &r)
 		}
 	})
 	b.Run("arm64", func(b *testing.B) {
 		var r Rule
 		b.ReportAllocs()
 		for b.Loop() {
-			ARM64.Leave(arm, arm.at, &r)
+			ARM64.Leave(arm, arm.At, &r)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestFromPrologue(t *testing.T) {
 			16 + 4096, 0, []Slot{{-8, amd64RIP}, {-16, amd64RBX}}},
 		{"room by a push", "\x50\xff\x15\xc1\xcf\xfb\xff", 16, 0, []Slot{{-8, amd64RIP}}},
 	} {
-		mem := flat{start, []byte(c.code)}
+		mem := flatAt(start, []byte(c.code))
 		// As the prologue leaves them, and as they are in a funclet: rsp is lower.
 		var regs, funclet, r = Regs{}, Regs{}, Rule{}
 		const cfa = 0x7ff000
@@ -70,7 +70,7 @@ func TestFromPrologue(t *testing.T) {
 	const replaced = "\x48\x8b\x45\x00\x50\x48\x83\xec\x20\x4c\x89\x7c\x24\x68\x48\x8d\x6c\x24\x20\xff\x15\x00\x00\x00\x00"
 	for _, code := range []string{replaced, replaced[4:], "", "\xc3", "\x48\x89\xf8\xe8\x00\x00\x00\x00", "\xe9\x00\x00\x00\x00"} {
 		var r Rule
-		if _, ok := AMD64.Prologue(flat{start, []byte(code)}, start, start+Addr(len(code)), &Regs{}, &r); ok {
+		if _, ok := AMD64.Prologue(flatAt(start, []byte(code)), start, start+Addr(len(code)), &Regs{}, &r); ok {
 			t.Errorf("%x: a rule: %+v", code, r)
 		}
 	}

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/internal/memtest"
 )
 
 // amd64Steps is one state of the program that was run step by step on Windows.
 type amd64State struct {
 	img   *testImage
-	mem   *sparse
+	mem   *memtest.Sparse[Addr]
 	regs  Regs
 	calls []amd64Call // innermost first: the calls it really made
 	odd   bool        // in mingw's ___chkstk_ms, which pushes although its entry in .pdata says that it does not
@@ -38,7 +39,7 @@ func (c *amd64Call) is(regs *Regs) bool {
 // amd64EachStep calls do for the states of a trace. See testdata/README.md.
 func amd64EachStep(t *testing.T, exe, trace string, do func(*amd64State)) {
 	img := loadPE(t, AMD64, slurp(t, exe))
-	mem := &sparse{map[Addr]uint64{}, Span{0x700000, 0x900000}, []flat{img.flat}}
+	mem := &memtest.Sparse[Addr]{Words: map[Addr]uint64{}, Lo: 0x700000, Hi: 0x900000, Images: img.flat}
 
 	chkstk := Span{0x1400057c0, 0x1400057f2}
 
@@ -55,7 +56,7 @@ func amd64EachStep(t *testing.T, exe, trace string, do func(*amd64State)) {
 		}
 		switch f[0] {
 		case "W":
-			mem.words[Addr(hex(1))] = hex(2)
+			mem.Words[Addr(hex(1))] = hex(2)
 		case "C":
 			id := int(hex(1))
 			parent[id] = int(hex(2))
@@ -113,11 +114,11 @@ func amd64WalkSteps(t *testing.T, exe, trace string) {
 			rip, _ := regs.Get(amd64RIP)
 			pc := PC{Addr(rip), exact}
 			var rule Rule
-			fn := s.img.find(uint32(pc.Lookup() - s.img.at))
+			fn := s.img.find(uint32(pc.Lookup() - s.img.At))
 			if fn == nil {
 				rule = Rule{Base: amd64RSP, Offset: 8, RA: NoReg}
 				rule.Save(amd64RIP, -8)
-			} else if res := AMD64.PE.Rule(&PEQuery{s.mem, s.img.at, *fn, pc}, &rule); res.Status != PEOK {
+			} else if res := AMD64.PE.Rule(&PEQuery{s.mem, s.img.At, *fn, pc}, &rule); res.Status != PEOK {
 				t.Fatalf("%s: %v", pc.Addr, res)
 			}
 			frames++

@@ -47,7 +47,7 @@ func TestARM64Leave(t *testing.T) {
 		var got []string
 		for _, at := range pcs {
 			var r Rule
-			if ARM64.Leave(flat{0x7f0000, code}, 0x7f0000+Addr(at), &r) {
+			if ARM64.Leave(flatAt(0x7f0000, code), 0x7f0000+Addr(at), &r) {
 				got = append(got, ruleText(ARM64, &r))
 			} else {
 				got = append(got, "no")
@@ -70,7 +70,7 @@ func TestARM64AfterCall(t *testing.T) {
 		0x14000010: false, // b
 		0xd65f03c0: false, // ret
 	} {
-		if got := ARM64.AfterCall(flat{0x1000, binary.LittleEndian.AppendUint32(nil, w)}, 0x1004); got != want {
+		if got := ARM64.AfterCall(flatAt(0x1000, binary.LittleEndian.AppendUint32(nil, w)), 0x1004); got != want {
 			t.Errorf("%#x: %v", w, got)
 		}
 	}
@@ -96,8 +96,8 @@ func FuzzARM64PERule(f *testing.F) {
 	add(2|16<<2|15<<16|7<<13|1<<20|511<<23, "00", 0x204)
 	add(3, "00", 0x204)
 	f.Fuzz(func(t *testing.T, b []byte, pc uint16, exact bool) {
-		m := flat{0x10000, b}
-		q := PEQuery{Mem: m, Base: m.at, Func: ARM64.PE.Function(b), PC: PC{m.at + Addr(pc), exact}}
+		m := flatAt(0x10000, b)
+		q := PEQuery{Mem: m, Base: m.At, Func: ARM64.PE.Function(b), PC: PC{m.At + Addr(pc), exact}}
 		var r Rule
 		res := ARM64.PE.Rule(&q, &r)
 		if res.Status == PEOK && (r.N > MaxSaved || r.RA != NoReg && r.RA != arm64LR || r.RA == NoReg && r.Saved[0].Reg != arm64PC) {
@@ -111,11 +111,11 @@ func FuzzARM64Leave(f *testing.F) {
 		f.Add(bytesOf(f, s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := flat{0x10000, b}
+		m := flatAt(0x10000, b)
 		var r Rule
-		if ARM64.Leave(m, m.at, &r) && r.N > MaxSaved {
+		if ARM64.Leave(m, m.At, &r) && r.N > MaxSaved {
 			t.Errorf("%+v", r)
 		}
-		ARM64.AfterCall(m, m.at+Addr(len(b)))
+		ARM64.AfterCall(m, m.At+Addr(len(b)))
 	})
 }

@@ -163,7 +163,7 @@ func arm64Undo(rows []string) string {
 
 func arm64RuleAt(t *testing.T, m *testImage, fn PEFunction, rva uint32, exact bool) string {
 	var r Rule
-	res := ARM64.PE.Rule(&PEQuery{m, m.at, fn, PC{m.at + Addr(rva), exact}}, &r)
+	res := ARM64.PE.Rule(&PEQuery{m, m.At, fn, PC{m.At + Addr(rva), exact}}, &r)
 	if res.Status != PEOK {
 		return fmt.Sprint(res)
 	}
@@ -186,7 +186,7 @@ func TestARM64Listed(t *testing.T) {
 		points, bad := 0, 0
 		for i, f := range listed {
 			fn := m.funcs[i]
-			if uint64(m.at)+uint64(fn.Begin) != f.at {
+			if uint64(m.At)+uint64(fn.Begin) != f.at {
 				t.Fatalf("%s: function %d is at %#x, in the listing at %#x", name, i, fn.Begin, f.at)
 			}
 			check := func(off int, exact bool, rows []string, where string) {
@@ -236,14 +236,14 @@ func arm64Follow(t *testing.T, name string, m *testImage, every int) {
 		fn := m.funcs[i]
 		end := fn.End
 		if end == 0 {
-			end = fn.Begin + (uint32(m.b[fn.Unwind])|uint32(m.b[fn.Unwind+1])<<8|uint32(m.b[fn.Unwind+2]&3)<<16)*4
+			end = fn.Begin + (uint32(m.Data[fn.Unwind])|uint32(m.Data[fn.Unwind+1])<<8|uint32(m.Data[fn.Unwind+2]&3)<<16)*4
 		}
 		for rva := fn.Begin; rva < end; rva += 4 {
 			var r1, r2 Rule
-			if !ARM64.Leave(m, m.at+Addr(rva), &r2) {
+			if !ARM64.Leave(m, m.At+Addr(rva), &r2) {
 				continue
 			}
-			res := ARM64.PE.Rule(&PEQuery{m, m.at, fn, PC{m.at + Addr(rva), true}}, &r1)
+			res := ARM64.PE.Rule(&PEQuery{m, m.At, fn, PC{m.At + Addr(rva), true}}, &r1)
 			told++
 			ok := res.Status == PEOK && r1.RA == r2.RA && (r1.Base != r2.Base || r1.Offset == r2.Offset)
 			for _, s := range r2.Saved[:r2.N] {

@@ -5,39 +5,16 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/internal/memtest"
 )
 
-// arm64Trace is the memory of a program that was run step by step: its stack,
-// and the images that its maps name.
-type arm64Trace struct {
-	stack flat
-	code  []flat
-}
-
-func (m *arm64Trace) Word(a Addr) (uint64, bool) {
-	if b := m.View(a, 8); b != nil {
-		return binary.LittleEndian.Uint64(b), true
-	}
-	return 0, false
-}
-
-func (m *arm64Trace) View(a Addr, n int) []byte {
-	if b := m.stack.View(a, n); b != nil {
-		return b
-	}
-	for _, f := range m.code {
-		if b := f.View(a, n); b != nil {
-			return b
-		}
-	}
-	return nil
-}
-
-func arm64Images(t *testing.T, maps string) (code []flat) {
+// arm64Images returns the code of the images that the maps of a process name.
+func arm64Images(t *testing.T, maps string) (code memtest.Pieces[Addr]) {
 	files := map[string][]byte{}
 	for _, l := range strings.Split(strings.TrimSpace(maps), "\n") {
 		f := strings.Fields(l)
@@ -55,7 +32,7 @@ func arm64Images(t *testing.T, maps string) (code []flat) {
 		}
 		lo, hi, off := hexOf(t, f[0]), hexOf(t, f[1]), hexOf(t, f[3])
 		if b := files[base]; off < uint64(len(b)) {
-			code = append(code, flat{Addr(lo), b[off:min(off+hi-lo, uint64(len(b)))]})
+			code = append(code, flatAt(Addr(lo), b[off:min(off+hi-lo, uint64(len(b)))]))
 		}
 	}
 	return code
@@ -70,7 +47,7 @@ func hexOf(t *testing.T, s string) (v uint64) {
 
 // arm64State is one state: the registers, and the calls it is in, innermost last.
 type arm64State struct {
-	mem   *arm64Trace
+	mem   memtest.Pieces[Addr] // the stack, and code
 	regs  Regs
 	calls []arm64Call
 }
@@ -95,10 +72,10 @@ func arm64EachStep(t *testing.T, name string, do func(*arm64State)) {
 	lo, hi := word(), word()
 	ra, sp := word(), word()
 	word()
-	m := &arm64Trace{stack: flat{Addr(lo), make([]byte, hi-lo)}, code: arm64Images(t, string(maps))}
-	copy(m.stack.b[hi-lo-18432:], b[:18432])
+	stack := make([]byte, hi-lo)
+	copy(stack[hi-lo-18432:], b[:18432])
 	b = b[18432:]
-	s := arm64State{mem: m, calls: []arm64Call{{ra: ra, sp: sp}}}
+	s := arm64State{mem: slices.Insert(arm64Images(t, string(maps)), 0, flatAt(Addr(lo), stack)), calls: []arm64Call{{ra: ra, sp: sp}}}
 	var before Regs
 	for first := true; len(b) > 0; first = false {
 		tag := b[0]
@@ -125,7 +102,7 @@ func arm64EachStep(t *testing.T, name string, do func(*arm64State)) {
 		n := int(le.Uint16(b))
 		for b = b[2:]; n > 0; n-- {
 			a := word()
-			le.PutUint64(m.stack.b[a-lo:], word())
+			le.PutUint64(stack[a-lo:], word())
 		}
 		before = s.regs
 		if tag&4 == 0 && len(s.calls) > 0 {

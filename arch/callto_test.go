@@ -38,9 +38,9 @@ func TestCallTo(t *testing.T) {
 		{ARM64, "blraa x8, x9, signed", "\x09\x09\x3f\xd7", map[Reg]uint64{8: to | 0xabcd<<48}, 0, true},
 		{ARM64, "br x3", "\x60\x00\x1f\xd6", map[Reg]uint64{3: to}, 0, false},
 	} {
-		m := flat{0, make([]byte, 0x20000)}
-		copy(m.b[ret-len(c.code):], c.code)
-		copy(m.b[c.at:], word)
+		m := flatAt(0, make([]byte, 0x20000))
+		copy(m.Data[ret-len(c.code):], c.code)
+		copy(m.Data[c.at:], word)
 		var r Regs
 		for reg, v := range c.set {
 			r.Set(reg, v)
@@ -52,10 +52,10 @@ func TestCallTo(t *testing.T) {
 	// By way of an entry of a PLT at 0x2000 whose slot is 0x8000, and of a
 	// function that ends with a jump through r11.
 	for _, code := range []string{"\xf3\x0f\x1e\xfa\xf2\xff\x25\xf9\x5f\x00\x00", "\x53\x90\x5b\x41\xff\xe3"} {
-		m := flat{0, make([]byte, 0x20000)}
-		copy(m.b[ret-5:], "\xe8\xf0\x0f\x00\x00")
-		copy(m.b[0x2000:], code)
-		copy(m.b[0x8004:], word)
+		m := flatAt(0, make([]byte, 0x20000))
+		copy(m.Data[ret-5:], "\xe8\xf0\x0f\x00\x00")
+		copy(m.Data[0x2000:], code)
+		copy(m.Data[0x8004:], word)
 		var r Regs
 		r.Set(amd64R11, to)
 		if !AMD64.CallTo(m, &r, ret, to) || AMD64.CallTo(m, &r, ret, to+1) {
@@ -64,8 +64,8 @@ func TestCallTo(t *testing.T) {
 	}
 	direct := map[*Arch]string{AMD64: "\xe8\xf0\xff\xff\xff", ARM64: "\xfd\xff\xff\x97"}
 	for a, code := range direct {
-		m := flat{0, make([]byte, ret)}
-		copy(m.b[ret-len(code):], code)
+		m := flatAt(0, make([]byte, ret))
+		copy(m.Data[ret-len(code):], code)
 		if want := Addr(0x1000); !a.CallTo(m, new(Regs), ret, want) || a.CallTo(m, new(Regs), ret, want+4) {
 			t.Errorf("%s: a direct call", a.Name)
 		}
@@ -81,7 +81,7 @@ func FuzzCallTo(f *testing.F) {
 		if len(call) > 64 || len(then) > 1024 {
 			return
 		}
-		m := flat{0x1000, append(append(make([]byte, 16), call...), then...)}
+		m := flatAt(0x1000, append(append(make([]byte, 16), call...), then...))
 		var r Regs
 		for reg := range Reg(MaxRegs) {
 			r.Set(reg, 0x1000+uint64(reg))

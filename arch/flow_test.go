@@ -58,7 +58,7 @@ func TestLeaveBody(t *testing.T) {
 		var got []string
 		for _, at := range pcs {
 			var r Rule
-			if c.a.LeaveBody(flat{0x7f0000, code}, 0x7f0000+Addr(at), &r) {
+			if c.a.LeaveBody(flatAt(0x7f0000, code), 0x7f0000+Addr(at), &r) {
 				got = append(got, ruleText(c.a, &r))
 			} else {
 				got = append(got, "no")
@@ -77,19 +77,19 @@ func FuzzLeaveBody(f *testing.F) {
 		f.Add(bytesOf(f, s), uint64(0x8000), uint64(0x8020))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, sp, fp uint64) {
-		m := flat{0x10000, b}
+		m := flatAt(0x10000, b)
 		for _, a := range All() {
 			var regs Regs
 			regs.Set(a.SP, sp)
 			regs.Set(a.FP, fp)
 			var r Rule
-			if a.LeaveBody(m, m.at, &r) && (r.N == 0 || r.N > MaxSaved || r.RA != NoReg || r.Base != a.SP && r.Base != a.FP) {
+			if a.LeaveBody(m, m.At, &r) && (r.N == 0 || r.N > MaxSaved || r.RA != NoReg || r.Base != a.SP && r.Base != a.FP) {
 				t.Errorf("%s: %+v", a.Name, r)
 			}
 			if a.Prologue == nil {
 				continue
 			}
-			if _, ok := a.Prologue(m, m.at, m.at+Addr(len(b)), &regs, &r); ok && (r.N == 0 || r.Base != a.SP || r.Offset < 8) {
+			if _, ok := a.Prologue(m, m.At, m.At+Addr(len(b)), &regs, &r); ok && (r.N == 0 || r.Base != a.SP || r.Offset < 8) {
 				t.Errorf("%s: %+v", a.Name, r)
 			}
 		}

@@ -7,27 +7,14 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/seamwalk/seam/internal/memtest"
 )
 
 // A flat is one piece of memory.
-type flat struct {
-	at Addr
-	b  []byte
-}
+type flat = memtest.Piece[Addr]
 
-func (m flat) Word(a Addr) (uint64, bool) {
-	if b := m.View(a, 8); b != nil {
-		return binary.LittleEndian.Uint64(b), true
-	}
-	return 0, false
-}
-
-func (m flat) View(a Addr, n int) []byte {
-	if off := uint64(a - m.at); n >= 0 && off <= uint64(len(m.b)) && uint64(n) <= uint64(len(m.b))-off {
-		return m.b[off : off+uint64(n)]
-	}
-	return nil
-}
+func flatAt(a Addr, b []byte) flat { return flat{At: a, Data: b} }
 
 // A testImage is a PE file laid out as it is in memory, at the address it was
 // linked for, and its function table.
@@ -46,20 +33,20 @@ func loadPE(t testing.TB, a *Arch, file []byte) *testImage {
 		t.Fatal("not a PE file")
 	}
 	opt := nt[24:]
-	m := &testImage{flat: flat{Addr(le.Uint64(opt[24:])), make([]byte, le.Uint32(opt[56:]))}}
-	copy(m.b, file[:le.Uint32(opt[60:])])
+	m := &testImage{flat: flatAt(Addr(le.Uint64(opt[24:])), make([]byte, le.Uint32(opt[56:])))}
+	copy(m.Data, file[:le.Uint32(opt[60:])])
 	for i := range int(le.Uint16(nt[6:])) {
 		s := opt[int(le.Uint16(nt[20:]))+40*i:]
 		rva, n, off := le.Uint32(s[12:]), le.Uint32(s[16:]), le.Uint32(s[20:])
 		if v := le.Uint32(s[8:]); v < n {
 			n = v
 		}
-		copy(m.b[rva:], file[off:off+n])
+		copy(m.Data[rva:], file[off:off+n])
 		if le.Uint32(s[36:])&0x20000000 != 0 {
 			m.text = append(m.text, [2]uint32{rva, rva + n})
 		}
 	}
-	dir := m.b[le.Uint32(opt[112+3*8:]):][:le.Uint32(opt[112+3*8+4:])]
+	dir := m.Data[le.Uint32(opt[112+3*8:]):][:le.Uint32(opt[112+3*8+4:])]
 	for ; len(dir) >= a.PE.Entry; dir = dir[a.PE.Entry:] {
 		m.funcs = append(m.funcs, a.PE.Function(dir))
 	}
@@ -100,35 +87,6 @@ func slurp(t testing.TB, path string) []byte {
 		t.Fatal(err)
 	}
 	return b
-}
-
-// sparse is the memory of a stack, by word, over some images. What a trace of
-// the stack never wrote is zero.
-type sparse struct {
-	words map[Addr]uint64
-	stack Span
-	over  []flat
-}
-
-func (m *sparse) Word(a Addr) (uint64, bool) {
-	if v, ok := m.words[a]; ok || m.stack.Has(a) {
-		return v, true
-	}
-	for _, f := range m.over {
-		if v, ok := f.Word(a); ok {
-			return v, true
-		}
-	}
-	return 0, false
-}
-
-func (m *sparse) View(a Addr, n int) []byte {
-	for _, f := range m.over {
-		if b := f.View(a, n); b != nil {
-			return b
-		}
-	}
-	return nil
 }
 
 // apply runs a rule as an unwinder does.

@@ -55,7 +55,7 @@ func TestEntry(t *testing.T) {
 		}
 		// Code that is missing proves nothing.
 		binary.LittleEndian.PutUint32(code, 0)
-		m.segs = slicesWithout(m.segs, synthBase)
+		m.Pieces = m.Without(synthBase)
 		if got := openEntry(u, nil).Unwind(&Step{PC: arch.PC{Addr: at + 16}, Mem: m, Arch: a}); got != NoInfo {
 			t.Errorf("%s: without code: %v", a.Name, got)
 		}

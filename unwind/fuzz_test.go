@@ -12,7 +12,7 @@ import (
 // checks what must hold of every walk.
 func hostile(t *testing.T, m *synth) {
 	m.add(0x7000, make([]byte, 0x1000))
-	stack := m.segs[len(m.segs)-1].data
+	stack := m.Pieces[len(m.Pieces)-1].Data
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for i := 0; i < len(stack); i += 8 {
 		v := uint64(synthBase + 0x100 + rnd.IntN(0x80))
@@ -116,7 +116,7 @@ func FuzzTable(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, hdr bool) {
 		m := newSynth(arch.AMD64, objfile.PtrOmit, fns)
-		m.segs = slicesWithout(m.segs, synthHdr)
+		m.Pieces = m.Without(synthHdr)
 		m.add(synthHdr, b)
 		name := ".pdata"
 		if hdr {
@@ -126,13 +126,4 @@ func FuzzTable(f *testing.F) {
 		m.tables = map[string]arch.Span{name: {Lo: synthHdr, Hi: synthHdr + arch.Addr(len(b))}}
 		hostile(t, m)
 	})
-}
-
-func slicesWithout(segs []segment, at arch.Addr) (out []segment) {
-	for _, s := range segs {
-		if s.at != at {
-			out = append(out, s)
-		}
-	}
-	return out
 }

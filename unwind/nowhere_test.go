@@ -11,7 +11,7 @@ import (
 // that holds to if direct is false, else by a call to other code.
 func nowhereScene(a *arch.Arch, to uint64, direct bool) (*synth, *arch.Regs) {
 	m, r := scene(a, synthBase+0x118, 5, 6, 0)
-	m.segs = slicesWithout(m.segs, 0x7000)
+	m.Pieces = m.Without(0x7000)
 	m.add(0x6ff8, asm{}.u64(0x1234).u64(synthBase+0x118).u64(5).u64(6).u64(0))
 	call := m.View(synthBase+0x110, 8)
 	switch {
@@ -96,7 +96,7 @@ func TestNowhereNoCall(t *testing.T) {
 				binary.LittleEndian.PutUint64(m.View(0x7000, 8), 0x7018)
 			}, NoCode},
 			{"no stack", func(m *synth, r *arch.Regs) {
-				m.segs = slicesWithout(m.segs, 0x6ff8)
+				m.Pieces = m.Without(0x6ff8)
 				r.Forget(a.LR)
 			}, MemoryMissing},
 		} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/internal/memtest"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -36,17 +37,13 @@ func unzstd(t testing.TB, path string) []byte {
 
 // A space is memory made of a stack and images.
 type space struct {
-	lo     arch.Addr
-	stack  []byte
+	stack  memtest.Piece[arch.Addr]
 	images []*elfImage
 }
 
 func (m *space) View(a arch.Addr, n int) []byte {
-	if off := a - m.lo; a >= m.lo && off < arch.Addr(len(m.stack)) {
-		if n > len(m.stack)-int(off) {
-			return nil
-		}
-		return m.stack[off : int(off)+n]
+	if b := m.stack.View(a, n); b != nil {
+		return b
 	}
 	for _, i := range m.images {
 		if i.span.Has(a) {
@@ -138,8 +135,9 @@ func walkSteps(t *testing.T, dir, name string) {
 	u64 := func() uint64 { o += 8; return binary.LittleEndian.Uint64(b[o-8:]) }
 	u16 := func() int { o += 2; return int(binary.LittleEndian.Uint16(b[o-2:])) }
 	_, lo, hi, ra0, cfa0, _ := u64(), u64(), u64(), u64(), u64(), u64()
-	m := &space{lo: arch.Addr(lo), stack: make([]byte, hi-lo), images: images}
-	o += copy(m.stack[hi-lo-18432:], b[o:o+18432])
+	stack := make([]byte, hi-lo)
+	m := &space{memtest.Piece[arch.Addr]{At: arch.Addr(lo), Data: stack}, images}
+	o += copy(stack[hi-lo-18432:], b[o:o+18432])
 
 	list := make([]Image, len(images))
 	for i := range images {
@@ -187,7 +185,7 @@ func walkSteps(t *testing.T, dir, name string) {
 		}
 		for range u16() {
 			a, v := u64(), u64()
-			binary.LittleEndian.PutUint64(m.stack[a-lo:], v)
+			binary.LittleEndian.PutUint64(stack[a-lo:], v)
 		}
 		if tag&4 != 0 {
 			continue

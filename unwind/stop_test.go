@@ -50,11 +50,11 @@ func TestStops(t *testing.T) {
 		{name: "no registers", want: Stop{Reason: NotStarted},
 			change: func(_ *synth, r *arch.Regs, _ *Options) { *r = arch.Regs{} }},
 		{name: "no header", words: []uint64{1, in}, frames: 1, want: Stop{Reason: InfoMissing, PC: synthBase + 0x110, At: synthHdr, By: ByEhFrame},
-			change: func(m *synth, _ *arch.Regs, _ *Options) { m.segs = slicesWithout(m.segs, synthHdr) }},
+			change: func(m *synth, _ *arch.Regs, _ *Options) { m.Pieces = m.Without(synthHdr) }},
 		{name: "no frames", words: []uint64{1, in}, frames: 1, want: Stop{Reason: InfoMissing, PC: synthBase + 0x110, At: synthEH + 0x19, By: ByEhFrame},
 			change: func(m *synth, _ *arch.Regs, _ *Options) { cut(m, synthEH, 0x19) }},
 		{name: "no image", words: []uint64{1, in}, frames: 1, want: Stop{Reason: InfoMissing, PC: synthBase + 0x110, At: synthBase},
-			change: func(m *synth, _ *arch.Regs, _ *Options) { m.segs, m.tables = m.segs[3:], nil }},
+			change: func(m *synth, _ *arch.Regs, _ *Options) { m.Pieces, m.tables = m.Pieces[3:], nil }},
 		{name: "broken", words: []uint64{1, in}, frames: 1, want: Stop{Reason: BadInfo, PC: synthBase + 0x110, At: synthEH, By: ByEhFrame},
 			change: func(m *synth, _ *arch.Regs, _ *Options) { m.View(synthEH, 10)[8] = 77 }},
 	}
@@ -72,9 +72,9 @@ func TestStops(t *testing.T) {
 }
 
 func cut(m *synth, at arch.Addr, n int) {
-	for i := range m.segs {
-		if m.segs[i].at == at {
-			m.segs[i].data = m.segs[i].data[:n]
+	for i := range m.Pieces {
+		if m.Pieces[i].At == at {
+			m.Pieces[i].Data = m.Pieces[i].Data[:n]
 		}
 	}
 }
@@ -173,7 +173,7 @@ func testSignal(t *testing.T, abi *arch.ABI, i int, tr arch.SigReturn) {
 				}
 				binary.LittleEndian.PutUint64(ctx[tr.Context+f.Off:], v)
 			}
-			m.segs = slicesWithout(m.segs, 0x7000)
+			m.Pieces = m.Without(0x7000)
 			m.add(0x7000, asm{}.u64(1).u64(at).bytes(ctx))
 			var r arch.Regs
 			r.Set(a.PC, synthBase+0x110)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/memtest"
 	"github.com/seamwalk/seam/internal/objfile"
 )
 
@@ -43,17 +44,11 @@ type function struct {
 	fde      asm
 }
 
-// A segment is bytes at an address.
-type segment struct {
-	at   arch.Addr
-	data []byte
-}
-
 // A synth is an image made by a test: code at base, .eh_frame and its header
 // where real ones are, and more memory.
 type synth struct {
+	memtest.Pieces[arch.Addr]
 	arch   *arch.Arch
-	segs   []segment
 	tables map[string]arch.Span
 	files  map[string][]byte
 	span   arch.Span
@@ -72,23 +67,7 @@ func (m *synth) Bias() uint64                        { return m.bias }
 func (m *synth) Section(name string) []byte          { return m.files[name] }
 func (m *synth) Table(name string) (arch.Span, bool) { s, ok := m.tables[name]; return s, ok }
 
-func (m *synth) View(a arch.Addr, n int) []byte {
-	for _, s := range m.segs {
-		if off := a - s.at; a >= s.at && off < arch.Addr(len(s.data)) && n <= len(s.data)-int(off) {
-			return s.data[off : int(off)+n]
-		}
-	}
-	return nil
-}
-
-func (m *synth) Word(a arch.Addr) (uint64, bool) {
-	if b := m.View(a, 8); b != nil {
-		return binary.LittleEndian.Uint64(b), true
-	}
-	return 0, false
-}
-
-func (m *synth) add(at arch.Addr, b []byte) { m.segs = append(m.segs, segment{at, b}) }
+func (m *synth) add(at arch.Addr, b []byte) { m.Add(at, b) }
 
 // unwinder returns an unwinder over m.
 func (m *synth) unwinder(opt *Options) *Unwinder {

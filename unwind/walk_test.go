@@ -8,31 +8,18 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/memtest"
 	"github.com/seamwalk/seam/internal/objfile"
 )
-
-type mem struct {
-	base arch.Addr
-	w    []uint64
-}
-
-func (m *mem) Word(a arch.Addr) (uint64, bool) {
-	i := (a - m.base) / 8
-	if a < m.base || a%8 != 0 || int(i) >= len(m.w) {
-		return 0, false
-	}
-	return m.w[i], true
-}
-func (m *mem) View(a arch.Addr, n int) []byte { return nil }
 
 var guess = &Options{Guess: true}
 
 // chain lays out n frames as a's own frame-pointer rule has them, so that it
 // serves every CPU, those not written yet too.
-func chain(a *arch.Arch, n int) (*mem, *arch.Regs) {
+func chain(a *arch.Arch, n int) (*memtest.Words[arch.Addr], *arch.Regs) {
 	rule := &a.FramePointer
 	cfa := func(i int) uint64 { return 0x7010 + 16*uint64(i) }
-	m := &mem{base: 0x7000, w: make([]uint64, 2*n)}
+	m := &memtest.Words[arch.Addr]{At: 0x7000, W: make([]uint64, 2*n)}
 	for i := range n {
 		for _, s := range rule.Saved[:rule.N] {
 			v := cfa(i+1) - uint64(rule.Offset)
@@ -42,7 +29,7 @@ func chain(a *arch.Arch, n int) (*mem, *arch.Regs) {
 					v = 0
 				}
 			}
-			m.w[(cfa(i)+uint64(int64(s.Off))-0x7000)/8] = v
+			m.W[(cfa(i)+uint64(int64(s.Off))-0x7000)/8] = v
 		}
 	}
 	var r arch.Regs
@@ -61,7 +48,7 @@ func TestWalk(t *testing.T) {
 			if len(fs) != 64 || stop.Reason != ZeroReturn {
 				t.Errorf("got %d frames, %v, want 64, zero_return", len(fs), stop.Reason)
 			}
-			m.w = m.w[:60]
+			m.W = m.W[:60]
 			fs, stop = w.Walk(nil, r)
 			if len(fs) != 31 || stop.Reason != MemoryMissing || stop.At != 0x7000+60*8+8 {
 				t.Errorf("got %d frames, %v at %v", len(fs), stop.Reason, stop.At)
@@ -91,30 +78,15 @@ func BenchmarkWalk64(b *testing.B) {
 	}
 }
 
-// holed is mem with one word missing; it notes what is read.
-type holed struct {
-	*mem
-	hole arch.Addr
-	read []arch.Addr
-}
-
-func (h *holed) Word(a arch.Addr) (uint64, bool) {
-	h.read = append(h.read, a)
-	if a == h.hole {
-		return 0, false
-	}
-	return h.mem.Word(a)
-}
-
 // Whatever word of the stack is missing, the walk returns the frames before
 // it, says which word it was, and invents nothing.
 func TestWalkEveryHole(t *testing.T) {
 	for _, a := range arch.All() {
 		m, r := chain(a, 16)
-		h := &holed{mem: m}
+		h := &memtest.Holed[arch.Addr]{Memory: m, Read: map[arch.Addr]bool{}}
 		whole, _ := New(a.On(arch.Linux), h, nil, guess).NewWalker().Walk(nil, r)
-		for _, at := range h.read {
-			part, stop := New(a.On(arch.Linux), &holed{mem: m, hole: at}, nil, guess).NewWalker().Walk(nil, r)
+		for at := range h.Read {
+			part, stop := New(a.On(arch.Linux), &memtest.Holed[arch.Addr]{Memory: m, Hole: at}, nil, guess).NewWalker().Walk(nil, r)
 			if stop.Reason != ZeroReturn && (stop.Reason != MemoryMissing || stop.At != at) {
 				t.Errorf("%s: without %v: stop is %+v", a.Name, at, stop)
 			}
@@ -130,28 +102,18 @@ func TestWalkEveryHole(t *testing.T) {
 // information has.
 type tower struct {
 	*synth
-	stack  *holedStack
+	bytes  memtest.Piece[arch.Addr] // of the stack
+	stack  memtest.Holed[arch.Addr] // over bytes
 	regs   arch.Regs
 	frames []Frame     // the truth
 	saved  []arch.Regs // callee-saved registers of each
 }
 
-type holedStack struct {
-	at   arch.Addr
-	b    []byte
-	hole arch.Addr // the word that is missing, or 0
-	read map[arch.Addr]bool
-}
-
 const stackAt = 0x7000_0000
 
 func (w *tower) View(a arch.Addr, n int) []byte {
-	if s := w.stack; a >= s.at && a < s.at+arch.Addr(len(s.b)) {
-		s.read[a&^7] = true
-		if a&^7 == s.hole || (a+arch.Addr(n)-1)&^7 == s.hole || int(a-s.at)+n > len(s.b) {
-			return nil
-		}
-		return s.b[a-s.at:][:n]
+	if w.bytes.View(a, 1) != nil {
+		return w.stack.View(a, n)
 	}
 	return w.synth.View(a, n)
 }
@@ -195,10 +157,11 @@ func newTower(rnd *rand.Rand, depth int) *tower {
 		fns = append(fns, function{lo: synthBase + 0x100*uint64(i+1), size: 0x40, fde: s.fde})
 	}
 	w := &tower{synth: newSynth(a, objfile.PtrDataRel|objfile.PtrS4, fns)}
-	w.stack = &holedStack{at: stackAt, b: make([]byte, 64*(depth+4)), read: map[arch.Addr]bool{}}
+	w.bytes = memtest.Piece[arch.Addr]{At: stackAt, Data: make([]byte, 64*(depth+4))}
+	w.stack = memtest.Holed[arch.Addr]{Memory: w.bytes, Read: map[arch.Addr]bool{}}
 
 	// From the root, which has no caller, down to the leaf.
-	sp := uint64(stackAt + len(w.stack.b) - 64)
+	sp := uint64(stackAt + len(w.bytes.Data) - 64)
 	var r arch.Regs
 	for _, reg := range []arch.Reg{3, 6, 12, 13, 14, 15} {
 		r.Set(reg, rnd.Uint64())
@@ -213,7 +176,7 @@ func newTower(rnd *rand.Rand, depth int) *tower {
 		s := shapes[n]
 		cfa := sp
 		put := func(off int64, v uint64) {
-			binary.LittleEndian.PutUint64(w.stack.b[cfa+uint64(off)-stackAt:], v)
+			binary.LittleEndian.PutUint64(w.bytes.Data[cfa+uint64(off)-stackAt:], v)
 		}
 		put(-8, pc)
 		for reg, off := range s.store {
@@ -281,13 +244,13 @@ func TestTowerEveryHole(t *testing.T) {
 		u := w.unwinder()
 		u.NewWalker().Walk(nil, &w.regs)
 		var words []arch.Addr
-		for a := range w.stack.read {
+		for a := range w.stack.Read {
 			words = append(words, a)
 		}
 		harmless := 0
 		walker := u.NewWalker() // its cache outlives the holes
 		for _, at := range words {
-			w.stack.hole = at
+			w.stack.Hole = at
 			fs, stop := walker.Walk(nil, &w.regs)
 			if len(fs) > len(w.frames) || !slices.Equal(fs, w.frames[:len(fs)]) {
 				t.Fatalf("without %v: frames are no part of the whole walk", at)
@@ -298,7 +261,7 @@ func TestTowerEveryHole(t *testing.T) {
 				t.Fatalf("without %v: stop is %+v", at, stop)
 			}
 		}
-		w.stack.hole = 0
+		w.stack.Hole = 0
 		if harmless == 0 || harmless == len(words) {
 			t.Errorf("%d of %d holes are harmless", harmless, len(words))
 		}
@@ -348,8 +311,8 @@ func TestTowerAllocs(t *testing.T) {
 type lean struct{ *tower }
 
 func (m *lean) View(a arch.Addr, n int) []byte {
-	if s := m.stack; a >= s.at && a < s.at+arch.Addr(len(s.b)) && int(a-s.at)+n <= len(s.b) {
-		return s.b[a-s.at:][:n]
+	if b := m.bytes.View(a, n); b != nil {
+		return b
 	}
 	return m.synth.View(a, n)
 }

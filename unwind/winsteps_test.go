@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"debug/pe"
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,24 +12,8 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/internal/memtest"
 )
-
-// replay is a PE image where it was linked to, and the words of a stack; the
-// recording leaves out those that stayed zero.
-type replay struct {
-	synth
-	words map[arch.Addr]uint64
-}
-
-func (m *replay) Word(a arch.Addr) (uint64, bool) {
-	if v, ok := m.words[a]; ok || a >= 0x700000 && a < 0x900000 {
-		return v, true
-	}
-	if b := m.View(a, 8); b != nil {
-		return binary.LittleEndian.Uint64(b), true
-	}
-	return 0, false
-}
 
 // A Windows program was single-stepped. At every instruction the walk, by the
 // image's own directory of functions, must give the calls really made, with
@@ -47,8 +30,8 @@ func TestEveryInstructionOfWindows(t *testing.T) {
 	}
 	head := f.OptionalHeader.(*pe.OptionalHeader64)
 	base := arch.Addr(head.ImageBase)
-	m := &replay{synth{arch: arch.AMD64, bias: head.ImageBase, span: arch.Span{Lo: base, Hi: base + arch.Addr(head.SizeOfImage)}},
-		map[arch.Addr]uint64{}}
+	m := &synth{arch: arch.AMD64, bias: head.ImageBase, span: arch.Span{Lo: base, Hi: base + arch.Addr(head.SizeOfImage)}}
+	mem := &memtest.Sparse[arch.Addr]{Words: map[arch.Addr]uint64{}, Lo: 0x700000, Hi: 0x900000, Images: m}
 	m.add(base, exe[:head.SizeOfHeaders])
 	for _, s := range f.Sections {
 		if b, err := s.Data(); err == nil {
@@ -69,7 +52,7 @@ func TestEveryInstructionOfWindows(t *testing.T) {
 		}
 	}
 
-	w := New(arch.AMD64.On(arch.Windows), m, []Image{m}, nil).NewWalker()
+	w := New(arch.AMD64.On(arch.Windows), mem, []Image{m}, nil).NewWalker()
 	saved := []arch.Reg{3, 6, 4, 5, 12, 13, 14, 15}
 	type call struct {
 		parent uint64
@@ -89,7 +72,7 @@ func TestEveryInstructionOfWindows(t *testing.T) {
 		}
 		switch f[0] {
 		case "W":
-			m.words[arch.Addr(hex(1))] = hex(2)
+			mem.Words[arch.Addr(hex(1))] = hex(2)
 		case "C":
 			c := call{parent: hex(2)}
 			for i := range c.v {

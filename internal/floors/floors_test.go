@@ -21,7 +21,7 @@ const mod = "github.com/seamwalk/seam/"
 // floors lists the packages from the ground up. A package may import those of
 // lower floors, and none of its own.
 var floors = [][]string{
-	{"arch", "internal/bin", "internal/golden", "internal/coreedit", "internal/corpus"},
+	{"arch", "internal/bin", "internal/golden", "internal/coreedit", "internal/corpus", "internal/memtest"},
 	{"internal/objfile"},
 	{"internal/ecma"},
 	{"loader", "unwind"},
