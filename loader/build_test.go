@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/internal/corpus"
-	"github.com/seamwalk/seam/internal/objfile"
+	"github.com/seamwalk/seam/internal/memtest"
 )
 
 // A buildCore makes the bytes of an ELF core.
@@ -27,18 +27,16 @@ type buildLoad struct {
 }
 
 func (b *buildCore) note(name string, typ uint32, desc []byte) {
-	t := trimmer{notes: b.notes}
-	t.note(name, typ, desc)
-	b.notes = t.notes
+	c := memtest.Core{Notes: b.notes}
+	c.Note(name, typ, desc)
+	b.notes = c.Notes
 }
 
-// thread adds an x86-64 NT_PRSTATUS: pr_pid at 32, rip at 240, rsp at 264.
+// thread adds an x86-64 NT_PRSTATUS.
 func (b *buildCore) thread(tid uint32, rip, rsp uint64) {
-	d := make([]byte, 336)
-	binary.LittleEndian.PutUint32(d[32:], tid)
-	binary.LittleEndian.PutUint64(d[240:], rip)
-	binary.LittleEndian.PutUint64(d[264:], rsp)
-	b.note("CORE", ntPRStatus, d)
+	c := memtest.Core{Notes: b.notes}
+	c.Thread(tid, rip, rsp)
+	b.notes = c.Notes
 }
 
 // mapped adds NT_FILE.
@@ -57,51 +55,11 @@ func (b *buildCore) mapped(files ...fileNote) {
 }
 
 func (b *buildCore) bytes() []byte {
-	if b.machine == 0 {
-		b.machine = elf.EM_X86_64
-	}
-	le := binary.LittleEndian
-	n := 1 + len(b.loads)
-	off := uint64(objfile.ELFHeaderSize + n*objfile.ProgSize)
-	shoff, count, shnum := uint64(0), n, 0
-	if b.xnum {
-		shoff, count, shnum = off, objfile.PNXNum, 1
-		off += objfile.SectionSize
-	}
-	h := []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00")
-	h = le.AppendUint16(h, uint16(elf.ET_CORE))
-	h = le.AppendUint16(h, uint16(b.machine))
-	h = le.AppendUint32(h, 1)
-	for _, v := range []uint64{0, objfile.ELFHeaderSize, shoff} {
-		h = le.AppendUint64(h, v)
-	}
-	h = le.AppendUint32(h, 0)
-	for _, v := range []int{objfile.ELFHeaderSize, objfile.ProgSize, count, objfile.SectionSize, shnum, 0} {
-		h = le.AppendUint16(h, uint16(v))
-	}
-	prog := func(typ elf.ProgType, flags elf.ProgFlag, off, addr, filesz, memsz uint64) {
-		h = le.AppendUint32(h, uint32(typ))
-		h = le.AppendUint32(h, uint32(flags))
-		for _, v := range []uint64{off, addr, 0, filesz, memsz, 1} {
-			h = le.AppendUint64(h, v)
-		}
-	}
-	prog(elf.PT_NOTE, 0, off, 0, uint64(len(b.notes)), 0)
-	at := off + uint64(len(b.notes))
+	c := memtest.Core{Machine: b.machine, Notes: b.notes, ManyHeaders: b.xnum}
 	for _, l := range b.loads {
-		prog(elf.PT_LOAD, l.flags, at, l.addr, uint64(len(l.data)), max(l.mem, uint64(len(l.data))))
-		at += uint64(len(l.data))
+		c.Loads = append(c.Loads, memtest.Load{Addr: l.addr, Data: l.data, Size: l.mem, Flags: l.flags})
 	}
-	if b.xnum {
-		s := make([]byte, objfile.SectionSize)
-		le.PutUint32(s[44:], uint32(n))
-		h = append(h, s...)
-	}
-	h = append(h, b.notes...)
-	for _, l := range b.loads {
-		h = append(h, l.data...)
-	}
-	return h
+	return c.Bytes()
 }
 
 // open opens the core from memory.

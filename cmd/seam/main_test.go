@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"os"
@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/internal/memtest"
 )
 
 // TestMain makes the test binary behave as the program if SEAM_TEST_RUN is set. So
@@ -148,40 +149,12 @@ func TestCommands(t *testing.T) {
 // zeros. The first thread stands at address 0 on that page: its stack is complete.
 // The others stand where there is no code, on stacks that the core does not have.
 func makeCore(tids []uint32) []byte {
-	le := binary.LittleEndian
 	const stack, page = 0x7ffd00001000, 0x1000
-	var notes []byte
+	c := memtest.Core{Loads: []memtest.Load{{Addr: stack, Data: make([]byte, page), Flags: elf.PF_R | elf.PF_W}}}
 	for i, tid := range tids {
-		desc := make([]byte, 336) // struct elf_prstatus
-		le.PutUint32(desc[32:], tid)
-		le.PutUint64(desc[112+16*8:], uint64(i)*0x1000)     // rip
-		le.PutUint64(desc[112+19*8:], stack+uint64(i)*page) // rsp
-		notes = le.AppendUint32(notes, 5)
-		notes = le.AppendUint32(notes, uint32(len(desc)))
-		notes = le.AppendUint32(notes, 1) // NT_PRSTATUS
-		notes = append(append(notes, "CORE\x00\x00\x00\x00"...), desc...)
+		c.Thread(tid, uint64(i)*0x1000, stack+uint64(i)*page)
 	}
-	file := make([]byte, page)
-	copy(file, "\x7fELF\x02\x01\x01")
-	le.PutUint16(file[16:], 4)  // ET_CORE
-	le.PutUint16(file[18:], 62) // EM_X86_64
-	le.PutUint32(file[20:], 1)
-	le.PutUint64(file[32:], 64)
-	le.PutUint16(file[52:], 64)
-	le.PutUint16(file[54:], 56)
-	le.PutUint16(file[56:], 2)
-	segment := func(i int, typ uint32, off, addr, size uint64) {
-		p := file[64+56*i:]
-		le.PutUint32(p, typ)
-		le.PutUint32(p[4:], 6)
-		for k, v := range []uint64{off, addr, 0, size, size, 4} {
-			le.PutUint64(p[8+8*k:], v)
-		}
-	}
-	segment(0, 4, 0x200, 0, uint64(len(notes)))
-	segment(1, 1, page, stack, page)
-	copy(file[0x200:], notes)
-	return append(file, make([]byte, page)...)
+	return c.Bytes()
 }
 
 func pack(b []byte) []byte {

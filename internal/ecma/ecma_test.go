@@ -10,27 +10,8 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/memtest"
 )
-
-// A fakeMem is a memory of a few pieces; everything between them is missing.
-type fakeMem map[arch.Addr][]byte
-
-func (f fakeMem) View(a arch.Addr, n int) []byte {
-	for at, b := range f {
-		if off := uint64(a - at); off <= uint64(len(b)) && uint64(n) <= uint64(len(b))-off {
-			return b[off:][:n:n]
-		}
-	}
-	return nil
-}
-
-func (f fakeMem) Word(a arch.Addr) (uint64, bool) {
-	b := f.View(a, 8)
-	if b == nil {
-		return 0, false
-	}
-	return binary.LittleEndian.Uint64(b), true
-}
 
 // fixture reads testdata; its methods' names are what another reader says.
 func fixture(t testing.TB) (metadata []byte, methods []string) {
@@ -48,7 +29,7 @@ func fixture(t testing.TB) (metadata []byte, methods []string) {
 
 func open(t testing.TB, data []byte) *Metadata {
 	t.Helper()
-	m, err := Open(fakeMem{0x10000: data}, 0x10000, uint32(len(data)))
+	m, err := Open(memtest.Piece[arch.Addr]{At: 0x10000, Data: data}, 0x10000, uint32(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +184,7 @@ func TestHoles(t *testing.T) {
 	data, want := fixture(t)
 	const base = 0x10000
 	for cut := 0; cut < len(data); cut += 64 {
-		m, err := Open(fakeMem{base: data[:cut]}, base, uint32(len(data)))
+		m, err := Open(memtest.Piece[arch.Addr]{At: base, Data: data[:cut]}, base, uint32(len(data)))
 		if err != nil {
 			check(t, err, base+arch.Addr(cut))
 			continue
@@ -270,7 +251,7 @@ func image(metadata []byte, mapped bool) []byte {
 func TestLocate(t *testing.T) {
 	data, _ := fixture(t)
 	for _, mapped := range []bool{true, false} {
-		mem := fakeMem{0x7000_0000: image(data, mapped)}
+		mem := memtest.Piece[arch.Addr]{At: 0x7000_0000, Data: image(data, mapped)}
 		at, size, err := Locate(mem, 0x7000_0000)
 		want := arch.Addr(0x7000_0500)
 		if mapped {
@@ -283,11 +264,11 @@ func TestLocate(t *testing.T) {
 	for _, off := range []int{0, 60, 0x80, 0x98 + 112 + 14*8, 0x2008, 0x2100} {
 		b := image(data, true)
 		b[off] ^= 0x5a
-		if at, _, err := Locate(fakeMem{0: b}, 0); err == nil {
+		if at, _, err := Locate(memtest.Piece[arch.Addr]{At: 0, Data: b}, 0); err == nil {
 			t.Errorf("byte %#x changed: metadata at %v, want an error", off, at)
 		}
 	}
-	_, _, err := Locate(fakeMem{0: image(data, true)[:0x1000]}, 0)
+	_, _, err := Locate(memtest.Piece[arch.Addr]{At: 0, Data: image(data, true)[:0x1000]}, 0)
 	var e *Error
 	if !errors.As(err, &e) || !e.Missing {
 		t.Errorf("cut image: %v, want an error for missing bytes", err)
@@ -305,7 +286,7 @@ func TestHostileHeader(t *testing.T) {
 	}
 	b := append([]byte(nil), data...)
 	binary.LittleEndian.PutUint32(b[tables+24+8:], 0xffffffff) // rows of TypeDef
-	_, err := Open(fakeMem{0: b}, 0, uint32(len(b)))
+	_, err := Open(memtest.Piece[arch.Addr]{At: 0, Data: b}, 0, uint32(len(b)))
 	if err == nil || !strings.Contains(err.Error(), "4294967295 rows") {
 		t.Errorf("four billion rows: %v", err)
 	}
@@ -322,7 +303,7 @@ func (m *Metadata) typeSig(sig []byte, scope Scope) (Type, error) {
 // there, and says what is missing.
 func TestStreams(t *testing.T) {
 	data, _ := fixture(t)
-	all, err := Streams(fakeMem{0x1000: data}, 0x1000, uint32(len(data)))
+	all, err := Streams(memtest.Piece[arch.Addr]{At: 0x1000, Data: data}, 0x1000, uint32(len(data)))
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Name)
@@ -332,7 +313,7 @@ func TestStreams(t *testing.T) {
 	}
 	const list = 16 + 12 // behind a version of 12 bytes
 	for _, cut := range []int{8, list, list + 6, list + 14, list + 18, list + 30} {
-		some, err := Streams(fakeMem{0x1000: data[:cut]}, 0x1000, uint32(len(data)))
+		some, err := Streams(memtest.Piece[arch.Addr]{At: 0x1000, Data: data[:cut]}, 0x1000, uint32(len(data)))
 		var e *Error
 		if !errors.As(err, &e) || !e.Missing || len(some) >= len(all) || !slices.Equal(some, all[:len(some)]) {
 			t.Errorf("cut at %d: %v, %v", cut, some, err)
@@ -340,7 +321,7 @@ func TestStreams(t *testing.T) {
 	}
 	wrong := slices.Clone(data)
 	wrong[list+4+7] = 0x7f // the size of the first stream
-	if some, err := Streams(fakeMem{0x1000: wrong}, 0x1000, uint32(len(data))); err == nil || len(some) != 0 {
+	if some, err := Streams(memtest.Piece[arch.Addr]{At: 0x1000, Data: wrong}, 0x1000, uint32(len(data))); err == nil || len(some) != 0 {
 		t.Errorf("a stream beyond the metadata: %v, %v", some, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/memtest"
 )
 
 func FuzzMetadata(f *testing.F) {
@@ -12,7 +13,7 @@ func FuzzMetadata(f *testing.F) {
 	f.Add(image(data, true), uint32(1))
 	f.Add(image(data, false), uint32(0x3f))
 	f.Fuzz(func(t *testing.T, data []byte, rid uint32) {
-		mem := fakeMem{0x1000: data}
+		mem := memtest.Piece[arch.Addr]{At: 0x1000, Data: data}
 		at, size := arch.Addr(0x1000), uint32(len(data))
 		if a, n, err := Locate(mem, at); err == nil {
 			at, size = a, n

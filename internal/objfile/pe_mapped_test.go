@@ -6,21 +6,8 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/memtest"
 )
-
-// mappedFile is a file of which the first bytes lie at base.
-type mappedFile struct {
-	base arch.Addr
-	data []byte
-}
-
-func (f mappedFile) View(a arch.Addr, n int) []byte {
-	off := uint64(a - f.base)
-	if a < f.base || off > uint64(len(f.data)) || uint64(n) > uint64(len(f.data))-off {
-		return nil
-	}
-	return f.data[off:][:n]
-}
 
 // TestReadPE reads headers in memory as ParsePE reads those of the file. Cut
 // anywhere, they are missing, and where is said; claims that no file makes are
@@ -40,7 +27,7 @@ func TestReadPE(t *testing.T) {
 	if err != nil || len(want.Sections) != 2 {
 		t.Fatalf("%+v, %v", want, err)
 	}
-	got, missing, err := ReadPE(mappedFile{base, append(bytes.Clone(data), make([]byte, 100)...)}, base)
+	got, missing, err := ReadPE(memtest.Piece[arch.Addr]{At: base, Data: append(bytes.Clone(data), make([]byte, 100)...)}, base)
 	if err != nil || missing != 0 || len(got.Sections) != 2 || got.Sections[1] != want.Sections[1] || !bytes.Equal(got.Raw, want.Raw) {
 		t.Errorf("%+v, %v, %v", got, missing, err)
 	}
@@ -49,7 +36,7 @@ func TestReadPE(t *testing.T) {
 		if n >= 64 {
 			at += nt
 		}
-		if h, missing, err := ReadPE(mappedFile{base, data[:n]}, base); h != nil || missing != at || err != nil {
+		if h, missing, err := ReadPE(memtest.Piece[arch.Addr]{At: base, Data: data[:n]}, base); h != nil || missing != at || err != nil {
 			t.Fatalf("cut to %d bytes: %+v, missing %v, want %v, %v", n, h, missing, at, err)
 		}
 	}
@@ -63,7 +50,7 @@ func TestReadPE(t *testing.T) {
 		b := append(bytes.Clone(data), make([]byte, 1<<18)...)
 		change(b)
 		var format *FormatError
-		if h, missing, err := ReadPE(mappedFile{base, b}, base); h != nil || missing != 0 || !errors.As(err, &format) {
+		if h, missing, err := ReadPE(memtest.Piece[arch.Addr]{At: base, Data: b}, base); h != nil || missing != 0 || !errors.As(err, &format) {
 			t.Errorf("%s: %+v, %v, %v", what, h, missing, err)
 		}
 	}

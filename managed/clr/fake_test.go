@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/memtest"
 	"github.com/seamwalk/seam/loader"
 )
 
@@ -45,54 +46,17 @@ func (m fakeMemory) core(t testing.TB) *loader.Process {
 		at = append(at, a)
 	}
 	slices.Sort(at)
-	le := binary.LittleEndian
-	type segment struct {
-		addr arch.Addr
-		data []byte
-	}
-	var segs []segment
+	var c memtest.Core
+	c.Thread(100, 0, 0)
 	for _, a := range at {
-		if n := len(segs); n == 0 || segs[n-1].addr+arch.Addr(len(segs[n-1].data)) != a {
-			segs = append(segs, segment{addr: a})
+		if n := len(c.Loads); n == 0 || c.Loads[n-1].Addr+uint64(len(c.Loads[n-1].Data)) != uint64(a) {
+			c.Loads = append(c.Loads, memtest.Load{Addr: uint64(a), Flags: elf.PF_R | elf.PF_W})
 		}
-		s := &segs[len(segs)-1]
-		s.data = le.AppendUint64(s.data, m[a])
-	}
-	note := make([]byte, 12+8+336) // NT_PRSTATUS
-	le.PutUint32(note, 5)
-	le.PutUint32(note[4:], 336)
-	le.PutUint32(note[8:], uint32(elf.NT_PRSTATUS))
-	copy(note[12:], "CORE")
-	le.PutUint32(note[20+32:], 100)
-
-	head := make([]byte, 64+56*(1+len(segs)))
-	copy(head, "\x7fELF\x02\x01\x01")
-	le.PutUint16(head[16:], uint16(elf.ET_CORE))
-	le.PutUint16(head[18:], uint16(elf.EM_X86_64))
-	le.PutUint32(head[20:], 1)
-	le.PutUint64(head[32:], 64)
-	le.PutUint16(head[52:], 64)
-	le.PutUint16(head[54:], 56)
-	le.PutUint16(head[56:], uint16(1+len(segs)))
-	off := len(head)
-	ph := func(i int, typ elf.ProgType, a arch.Addr, n int) {
-		b := head[64+56*i:]
-		le.PutUint32(b, uint32(typ))
-		le.PutUint32(b[4:], uint32(elf.PF_R|elf.PF_W))
-		le.PutUint64(b[8:], uint64(off))
-		le.PutUint64(b[16:], uint64(a))
-		le.PutUint64(b[32:], uint64(n))
-		le.PutUint64(b[40:], uint64(n))
-		off += n
-	}
-	ph(0, elf.PT_NOTE, 0, len(note))
-	body := note
-	for i, s := range segs {
-		ph(i+1, elf.PT_LOAD, s.addr, len(s.data))
-		body = append(body, s.data...)
+		l := &c.Loads[len(c.Loads)-1]
+		l.Data = binary.LittleEndian.AppendUint64(l.Data, m[a])
 	}
 	path := filepath.Join(t.TempDir(), "core")
-	if err := os.WriteFile(path, append(head, body...), 0o600); err != nil {
+	if err := os.WriteFile(path, c.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p, err := loader.Open(path, nil)
