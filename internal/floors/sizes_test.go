@@ -15,7 +15,7 @@ import (
 // mostly two things.
 const (
 	maxFile     = 500
-	maxFunction = 114
+	maxFunction = 80
 )
 
 // tooLong returns the functions of a Go file that have more lines than most, or

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/memtest"
 )
 
 // The sorted table leads to the FDE that readelf lists for each function, for its
@@ -73,7 +74,7 @@ func ehFrameHdr(entries ...[2]int32) []byte {
 
 // readHdr reads a table at 0x1000 of an image that is as large.
 func readHdr(b []byte) (EhFrameHdr, Fault) {
-	p := &Pointers{Mem: mappedFile{0x1000, b}, Word: 8, Span: arch.Span{Lo: 0x1000, Hi: 0x10000}, Relocated: true}
+	p := &Pointers{Mem: memtest.Piece[arch.Addr]{At: 0x1000, Data: b}, Word: 8, Span: arch.Span{Lo: 0x1000, Hi: 0x10000}, Relocated: true}
 	return ReadEhFrameHdr(p, arch.Span{Lo: 0x1000, Hi: 0x1000 + arch.Addr(len(b))}, 0)
 }
 
