@@ -1,14 +1,31 @@
 package managed
 
-import "github.com/seamwalk/seam/arch"
+import (
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/unwind"
+)
 
-// Start and Next of a Walker give its frames one by one. What is here lets whoever
-// walks look at the registers of each frame, and say itself how the walk is to go
-// on.
+// Start and Next of a Walker give its frames one by one, from the leaf to the root:
+//
+//	for ok := w.Start(thread); ok; ok = w.Next() {
+//		frame, regs := w.Frame(), w.Regs()
+//		...
+//	}
+//
+// Frame, Regs and Hijacked say what is known of the frame that the walk is at, Stop
+// says why the walk has ended. Leave and Resume lead a walk otherwise. Whoever walks
+// step by step guards the process: see [loader.Process.Guard].
+
+// Frame returns the frame that the walk is at. It is the walker's own: Start, Next,
+// Leave and Resume overwrite it.
+func (w *Walker) Frame() *Frame { return &w.now }
+
+// Stop says why Start, Next, Leave or Resume returned false.
+func (w *Walker) Stop() unwind.Stop { return w.stop }
 
 // Regs returns the registers of the frame that the walk is at, as far as they are
 // known; of a gap, those of the frame behind the gap. They are the walker's own:
-// Next, Leave and Resume overwrite them.
+// Start, Next, Leave and Resume overwrite them.
 func (w *Walker) Regs() *arch.Regs { return w.native.Regs() }
 
 // Leave moves on to the caller of the frame as Next does, but by unwind
@@ -44,7 +61,7 @@ func (w *Walker) Hijacked() bool { return w.native.Hijacked() }
 // regs is a return address. It reports false, and Stop says why, if the pc or the
 // stack pointer is not known.
 func (w *Walker) Resume(regs *arch.Regs) bool {
-	w.n, w.gap = 0, false
+	w.again()
 	if !w.native.Start(regs, false, w.hijacks) {
 		w.stop = w.native.Stop()
 		return false

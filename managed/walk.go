@@ -41,12 +41,14 @@ type Walker struct {
 	oldest  arch.Addr  // the last Frame of its chain; 0 if it has none
 	chain   code.Chain // of which a rescue has passed some
 	saved   savedRegs  // what Frames have of the managed frames ahead
-	regs    arch.Regs  // room for those that a Frame holds
-	left    int        // words that searches of this walk may still look at; see maxSearch
-	now     Frame      // that the walk is at
-	out     []Frame    // of Walk, so far
-	gap     bool       // now is a gap, and the native walker is behind it
-	n       int        // frames so far, without gaps
+	whole   code.Chain // chain and saved as they were at the leaf
+	first   savedRegs
+	regs    arch.Regs // room for those that a Frame holds
+	left    int       // words that searches of this walk may still look at; see maxSearch
+	now     Frame     // that the walk is at
+	out     []Frame   // of Walk, so far
+	gap     bool      // now is a gap, and the native walker is behind it
+	n       int       // frames so far, without gaps
 	stop    unwind.Stop
 	cache   [cacheSize]lookup
 }
@@ -97,7 +99,6 @@ func (w *Walker) Walk(dst []Frame, t *loader.Thread) ([]Frame, unwind.Stop) {
 // says why, if there is no frame to begin with.
 func (w *Walker) Start(t *loader.Thread) bool {
 	w.begin(t)
-	w.n, w.gap = 0, false
 	if !w.native.Start(&t.Regs, true, w.hijacks) {
 		w.stop = w.native.Stop()
 		return false
@@ -313,12 +314,7 @@ func (w *Walker) blame() {
 	}
 }
 
-// Frame returns the frame that the walk is at. It is overwritten by Next.
-func (w *Walker) Frame() *Frame { return &w.now }
-
-// Stop says why Start or Next returned false.
-func (w *Walker) Stop() unwind.Stop { return w.stop }
-
+// arrive takes note of the frame that the native walker is at.
 func (w *Walker) arrive() bool {
 	w.n++
 	w.now = w.frame()
@@ -327,9 +323,22 @@ func (w *Walker) arrive() bool {
 
 // begin turns to a thread.
 func (w *Walker) begin(t *loader.Thread) {
+	w.of(t)
+	w.whole, w.first = w.chain, w.saved
+	w.again()
+}
+
+// again turns back to the newest explicit Frame of the thread.
+func (w *Walker) again() {
+	w.n, w.gap, w.left = 0, false, maxSearch
+	w.chain, w.saved = w.whole, w.first
+}
+
+// of finds out what the runtime knows of a thread.
+func (w *Walker) of(t *loader.Thread) {
 	thread, rt := w.s.Thread(t.ID)
 	w.thread, w.tls = thread, t.TLS
-	w.hijacks, w.left = w.hijacks[:0], maxSearch
+	w.hijacks = w.hijacks[:0]
 	w.frames, w.chain, w.saved, w.oldest = nil, code.Chain{}, savedRegs{}, 0
 	if thread == nil {
 		return
