@@ -83,18 +83,13 @@ type entry struct {
 // one of the handlers that the exception clauses of that method name; without
 // that the tables may just not have the method, or lack the bytes that do.
 func (r *Runtime) completeR2R(c *Code) {
-	l := &r.codeLayout
-	funcs, ok1 := r.word(field(c.Header, l.R2RFuncs))
-	count, ok2 := r.u32(field(c.Header, l.R2RNumFuncs))
-	whole, ok3 := r.word(field(c.Header, l.R2RComposite))
-	header, ok4 := r.word(field(c.Header, l.R2RHeader))
-	mod, ok5 := r.word(c.Header) // a ReadyToRunInfo begins with its Module
+	x, ok := r.r2rImage(c.Header)
 	// A composite image has a table for each of its components, and no list
 	// of those that leads to their Modules.
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || arch.Addr(whole) != c.Header {
+	if !ok || x.whole != c.Header {
 		return
 	}
-	at, missing := r.searchFunctions(arch.Addr(funcs), count, uint32(c.Body.Lo-c.Base))
+	at, missing := r.searchFunctions(x.funcs, x.count, uint32(c.Body.Lo-c.Base))
 	if missing != 0 || at < 0 {
 		return
 	}
@@ -102,14 +97,14 @@ func (r *Runtime) completeR2R(c *Code) {
 	if hot, missing := r.hotIndex(c.Header, i); missing != 0 || hot != i {
 		return
 	}
-	t := r.entryTables(arch.Addr(header), c.Base)
+	t := r.entryTables(x.header, c.Base)
 	entries := r.entryPoints(c.Header, t)
 	e, ok := entries[i]
 	for n := 0; !ok && i > 0 && n < maxFunclets; n++ {
 		i--
 		e, ok = entries[i]
 	}
-	f, missing := r.function(arch.Addr(funcs), i)
+	f, missing := r.function(x.funcs, i)
 	if e.row == 0 || missing != 0 {
 		return
 	}
@@ -124,7 +119,7 @@ func (r *Runtime) completeR2R(c *Code) {
 	// it that counts.
 	if e.signature == 0 {
 		r.entryFunction(t.rows, e.row)
-		c.Method = r.methodDef(arch.Addr(mod), e.row)
+		c.Method = r.methodDef(x.module, e.row)
 		return
 	}
 	t.instances.bucket(e.bucket, func(at arch.Addr) bool { return at != e.signature })
@@ -164,28 +159,28 @@ func (r *Runtime) functionIndex(a arch.Addr) (i uint32, ok bool) {
 // asked for.
 func (r *Runtime) entryMethod(s rangeSection, rid uint32) arch.Addr {
 	l := &r.codeLayout
-	info, ok1 := r.word(field(s.r2r, l.ModuleR2R))
-	header, ok2 := r.word(field(arch.Addr(info), l.R2RHeader))
-	funcs, ok3 := r.word(field(arch.Addr(info), l.R2RFuncs))
-	count, ok4 := r.u32(field(arch.Addr(info), l.R2RNumFuncs))
-	composite, ok5 := r.word(field(arch.Addr(info), l.R2RComposite))
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+	info, ok := r.word(field(s.r2r, l.ModuleR2R))
+	if !ok {
 		return 0
 	}
-	section, ok := r.imageSection(arch.Addr(header), r2rEntryPoints)
+	x, ok := r.r2rImage(arch.Addr(info))
+	if !ok {
+		return 0
+	}
+	section, ok := r.imageSection(x.header, r2rEntryPoints)
 	if !ok {
 		return 0
 	}
 	i, ok := r.entryFunction(s.span.Lo+arch.Addr(section.rva), rid)
-	if !ok || i >= count {
+	if !ok || i >= x.count {
 		return 0
 	}
-	f, missing := r.function(arch.Addr(funcs), i)
+	f, missing := r.function(x.funcs, i)
 	if missing != 0 {
 		return 0
 	}
 	probes := maxProbes
-	md, _ := r.hashLookup(field(arch.Addr(composite), l.R2REntries), uint64(s.span.Lo)+uint64(f.Begin), &probes)
+	md, _ := r.hashLookup(field(x.whole, l.R2REntries), uint64(s.span.Lo)+uint64(f.Begin), &probes)
 	return arch.Addr(md)
 }
 

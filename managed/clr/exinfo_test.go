@@ -1,6 +1,11 @@
 package clr
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
+)
 
 // TestExInfoRows takes the row of a version, the newest for one that is not known;
 // what a descriptor gives goes before it. Of a version newer than all rows, what
@@ -49,5 +54,80 @@ func TestExInfoRows(t *testing.T) {
 	r.data, r.Version = fakeContract(t), "11.0.0"
 	if err := r.layouts(); err != nil || len(r.warnings()) != 1 {
 		t.Errorf("11.0: %v, %v", r.warnings(), err)
+	}
+}
+
+// TestExInfos reads the exceptions in progress of real threads: all pass what is
+// checked of them.
+func TestExInfos(t *testing.T) {
+	for name, least := range map[string]int{"net10-scenarios": 11, "net10-r2r": 12, "net10-hello-arm64": 3} {
+		r := readFixture(t, name).edited(nil)
+		p, ts, n := r.Replay(), threadsOf(t, r), 0
+		for i := range ts {
+			for a := ts[i].Exception; a != 0; n++ {
+				e, missing, ok := p.ExInfoAt(a, &ts[i])
+				if !ok || missing != 0 {
+					t.Errorf("%s: the exception at %v of thread %d: %+v, missing %v", name, a, ts[i].OSID, e, missing)
+					break
+				}
+				a = e.Prev
+			}
+		}
+		if n < least {
+			t.Errorf("%s: %d exceptions in progress, want %d", name, n, least)
+		}
+	}
+}
+
+// TestEditedExInfo changes an exception in progress at the places that .NET 10 has
+// its fields, and takes them away: what cannot be an ExInfo is none, and where a
+// byte is missing is said.
+func TestEditedExInfo(t *testing.T) {
+	fx := readFixture(t, "net10-scenarios")
+	var th code.Thread
+	for _, x := range threadsOf(t, fx.edited(nil)) {
+		if x.Exception != 0 {
+			th = x
+			break
+		}
+	}
+	read := func(r *Runtime) (ExInfo, arch.Addr, bool) { return r.Replay().ExInfoAt(th.Exception, &th) }
+	was, _, ok := read(fx.edited(nil))
+	if !ok {
+		t.Fatalf("%+v", was)
+	}
+	// The kind of the clause and whether its code was entered are 4 bytes each.
+	for what, w := range map[string]struct {
+		off arch.Addr
+		v   uint64
+	}{
+		"a clause of no kind":          {0x38, maxClause + 1},
+		"neither entered nor not":      {0x38, 2 << 32},
+		"a previous one below it":      {0x00, uint64(th.Exception) - 8},
+		"a previous one off the stack": {0x00, uint64(th.StackBase) + 8},
+		"a low bound off the stack":    {0x80, uint64(th.StackLimit) - 8},
+		"a high bound off the stack":   {0x88, uint64(th.StackBase) + 8},
+	} {
+		if e, missing, ok := read(fx.set(th.Exception+w.off, w.v)); ok || missing != 0 {
+			t.Errorf("%s passes: %+v, missing %v", what, e, missing)
+		}
+	}
+	if e, _, ok := read(fx.set(th.Exception+0x40, unwindHasStarted)); !ok || !e.Unwinding {
+		t.Errorf("in its second pass: %+v, %v", e, ok)
+	}
+	if e, _, ok := read(fx.set(th.Exception+0x40, 0)); !ok || e.Unwinding {
+		t.Errorf("in its first pass: %+v, %v", e, ok)
+	}
+	if e, _, ok := read(fx.set(th.Exception+0x38, filterClause|1<<32)); !ok || !e.Filter || !e.Entered {
+		t.Errorf("in a filter: %+v, %v", e, ok)
+	}
+	const low = 16 // bytes that lie surely on the stack
+	if e, _, ok := read(fx.set(th.Exception+0x218, uint64(th.StackBase)-low)); !ok || was.Enclosing != 0 && e.Funclet != th.StackBase-low {
+		t.Errorf("with a funclet: %+v, %v", e, ok)
+	}
+	for _, off := range []arch.Addr{0, 0x38, 0x40, 0x80, 0x88, 0x218, 0x220} {
+		if e, missing, ok := read(fx.without(th.Exception+off, 8)); ok || missing != th.Exception+off {
+			t.Errorf("without the word at %#x: %+v, missing %v, %v", off, e, missing, ok)
+		}
 	}
 }

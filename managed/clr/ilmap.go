@@ -107,13 +107,11 @@ func (r *Runtime) jitBounds(a arch.Addr, outer outerForm) (at arch.Addr, n uint3
 	s := nibbleReader{r: r, at: a}
 	if outer == outerCounts {
 		if n = s.number(); n != 0 {
-			s.number() // variables
+			s.skip(1) // variables
 			return s.rest(), n, !s.bad
 		}
 		n = s.number()
-		for range 5 { // variables, uninstrumented, patchpoints, rich, async
-			s.number()
-		}
+		s.skip(5) // variables, uninstrumented, patchpoints, rich, async
 		return s.rest(), n, !s.bad
 	}
 	flags, ok := r.u8(a)
@@ -144,53 +142,8 @@ func (r *Runtime) jitBounds(a arch.Addr, outer outerForm) (at arch.Addr, n uint3
 	n = s.number()
 	if n == uninstrumentedMark && outer == outerFlags10 {
 		n = s.number()
-		s.number() // uninstrumented
+		s.skip(1) // uninstrumented
 	}
-	s.number() // variables
+	s.skip(1) // variables
 	return s.rest(), n, !s.bad
-}
-
-// A nibbleReader reads numbers of nibbles: three bits each, the highest first,
-// and one that says that more follow; the low nibble of a byte comes first.
-type nibbleReader struct {
-	r    *Runtime
-	at   arch.Addr
-	high bool // the high nibble of the byte at at is next
-	bad  bool
-}
-
-func (s *nibbleReader) number() (v uint32) {
-	for range 11 {
-		c, ok := s.r.linkedByte(s.at)
-		if !ok {
-			break
-		}
-		if s.high {
-			c >>= 4
-			s.at++
-		}
-		s.high = !s.high
-		v = v<<3 | uint32(c&7)
-		if c&8 == 0 {
-			return v
-		}
-	}
-	s.bad = true
-	return 0
-}
-
-// rest returns the address of the first byte that no number has begun in.
-func (s *nibbleReader) rest() arch.Addr {
-	if s.high {
-		return s.at + 1
-	}
-	return s.at
-}
-
-func (r *Runtime) linkedByte(a arch.Addr) (uint8, bool) {
-	b := r.linked(a, 1)
-	if b == nil {
-		return 0, false
-	}
-	return b[0], true
 }

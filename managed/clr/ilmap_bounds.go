@@ -1,5 +1,7 @@
 package clr
 
+import "github.com/seamwalk/seam/arch"
+
 // read calls yield with the entries of a map, by native offset, until it
 // returns false. It reports whether b has the form: the counts that it claims
 // take exactly its bytes. Nothing else tells the forms apart, so that is
@@ -17,7 +19,7 @@ const ilBias = 3
 // readNibbles reads the form of .NET 9 and older: a count, then for each entry
 // the native offset from the last, the IL offset and the source.
 func readNibbles(b []byte, yield func(uint64, uint32) bool) bool {
-	s := nibbles{b: b}
+	s := nibbleReader{b: b}
 	count := s.number()
 	if uint64(count) > 2*uint64(len(b)) {
 		return false
@@ -34,42 +36,19 @@ func readNibbles(b []byte, yield func(uint64, uint32) bool) bool {
 			return true
 		}
 	}
-	return yield != nil || !s.bad && (s.pos+1)/2 == len(b)
-}
-
-// nibbles reads the same numbers as a nibbleReader, from bytes at hand.
-type nibbles struct {
-	b   []byte
-	pos int // in nibbles
-	bad bool
-}
-
-func (s *nibbles) number() (v uint32) {
-	for range 11 {
-		if s.pos/2 >= len(s.b) {
-			break
-		}
-		c := s.b[s.pos/2] >> (4 * (s.pos & 1))
-		s.pos++
-		v = v<<3 | uint32(c&7)
-		if c&8 == 0 {
-			return v
-		}
-	}
-	s.bad = true
-	return 0
+	return yield != nil || !s.bad && s.rest() == arch.Addr(len(b))
 }
 
 // readBits reads the form of .NET 10 and later: a count and the widths of
 // native and IL offsets as nibbles, then from the next byte on a stream of
 // bits, the lowest first: source, native offset from the last, IL offset.
 func readBits(b []byte, source uint, yield func(uint64, uint32) bool) bool {
-	s := nibbles{b: b}
+	s := nibbleReader{b: b}
 	count, nativeBits, ilBits := s.number(), s.number()+1, s.number()+1
 	if s.bad || nativeBits > 32 || ilBits > 32 {
 		return false
 	}
-	b = b[(s.pos+1)/2:]
+	b = b[s.rest():]
 	width := source + uint(nativeBits) + uint(ilBits)
 	if uint64(len(b)) != (uint64(count)*uint64(width)+7)/8 {
 		return false

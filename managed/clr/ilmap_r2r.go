@@ -27,11 +27,9 @@ func (r *Runtime) r2rBounds(c *Code) (at arch.Addr, n uint32, form boundsForm, o
 	n = s.number()
 	if n == 0 && section.major >= 17 {
 		n = s.number()
-		for range 5 {
-			s.number()
-		}
+		s.skip(5)
 	} else {
-		s.number() // variables
+		s.skip(1) // variables
 	}
 	switch {
 	case section.major < 16:

@@ -110,7 +110,7 @@ func (e *enumeration) code(next arch.Addr) {
 		return
 	}
 	m.ID = arch.Addr(md)
-	if flags, ok := r.u16(field(arch.Addr(md), r.names.MDFlags)); ok && flags&mdClass == mdDynamic {
+	if class, ok := r.methodClass(arch.Addr(md)); ok && class == classDynamic {
 		m.Kind = code.CompiledDynamic
 	}
 	// The last RUNTIME_FUNCTION, the body's or a funclet's, ends where the

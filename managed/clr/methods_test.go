@@ -66,7 +66,7 @@ func (f *fakeTypes) heap(r *Runtime, size int, starts []int, sizes []int) {
 		f.word(field(header, l.HdrMethod), arch.Addr(0x9000+32*i))
 		f.put(arch.Addr(0x9000+32*i), 0, 8)
 		if i == 2 {
-			f.put(field(0x9000+32*2, r.names.MDFlags), mdDynamic, 2)
+			f.put(field(0x9000+32*2, r.names.MDFlags), classDynamic, 2)
 		}
 		// A body and a funclet.
 		f.put(field(header, l.HdrCount), 2, 4)

@@ -9,22 +9,6 @@ import (
 	"github.com/seamwalk/seam/managed/code"
 )
 
-// Bits of a MethodDesc and of what follows it, by its class
-// (src/coreclr/vm/method.hpp of .NET 8 to 10).
-const (
-	mdClass        = 7 // of Flags
-	mdArray        = 4
-	mdInstantiated = 5
-	mdDynamic      = 7
-
-	instKind       = 7 // of InstantiatedMethodDesc.Flags2
-	instDefinition = 1 // the generic method itself: no arguments
-
-	sigILStub = 0x8000 // of StoredSigMethodDesc.ExtendedFlags; DynamicMethods have 0x4000
-
-	tokenRowBits = 24
-)
-
 // maxSignature bounds a stored signature in bytes. Stubs have a byte or nine a
 // parameter.
 const maxSignature = 1 << 14
@@ -83,29 +67,22 @@ func (d *describer) describe() {
 		d.lost()
 		return
 	}
-	switch flags & mdClass {
-	case mdDynamic:
+	switch flags & classMask {
+	case classDynamic:
 		d.dynamic(arch.Addr(mt))
 		return
-	case mdArray:
+	case classArray:
 		d.array(arch.Addr(mt))
 		return
 	}
 	rid := uint32(high)&(1<<(tokenRowBits-n.tokenBits)-1)<<n.tokenBits | uint32(flags3)&(1<<n.tokenBits-1)
 	d.m.Token = uint32(ecma.MethodDef)<<tokenRowBits | rid
-	if flags&mdClass == mdInstantiated {
+	if flags&classMask == classInstantiated {
 		d.methodArgs()
 	} else {
 		d.known(code.PartMethodArgs)
 	}
 	d.declared(arch.Addr(mt), rid)
-}
-
-// chunk returns the head of the chunk that md lies in, at index: MethodDescs
-// lie in chunks, behind a head that says what they share, the MethodTable and
-// the high bits of their tokens.
-func (r *Runtime) chunk(md arch.Addr, index uint8) arch.Addr {
-	return md - arch.Addr(uint64(index)*r.names.align) - arch.Addr(r.names.ChunkSize)
 }
 
 // lost names a method whose MethodDesc the dump lacks, if a module's map of

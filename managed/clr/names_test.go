@@ -171,7 +171,7 @@ func (f *fakeTypes) methods(t testing.TB) (want []code.Method) {
 
 	// Generic<callback[,,]>.Nested<callback*>.Call<ref Program[]>
 	nested := f.class(f.owner(t, ridCall), f.array(callback, 3), f.desc(descPointer, callback))
-	md := f.method(nested, ridCall, mdInstantiated)
+	md := f.method(nested, ridCall, classInstantiated)
 	args := f.list(f.desc(descByRef, f.array(program, 0)))
 	f.word(field(md, f.n.InstArgs), args)
 	f.put(field(md, f.n.InstFlags), 2, 2)
@@ -194,14 +194,14 @@ func (f *fakeTypes) methods(t testing.TB) (want []code.Method) {
 	for i := range p {
 		p[i] = byte(uint64(program) >> (8 * i))
 	}
-	md = f.method(program, 0, mdDynamic)
+	md = f.method(program, 0, classDynamic)
 	f.stored(md, "\x00\x02\x01\x08\x21"+string(p[:]), "IL_STUB_PInvoke", 0x8000)
 	add(md, code.Method{Name: "dynamicClass.IL_STUB_PInvoke", Params: []string{"int", "Program"}, Dynamic: true, ILStub: true})
-	md = f.method(program, 0, mdDynamic)
+	md = f.method(program, 0, classDynamic)
 	f.stored(md, "\x00\x00\x01", "Made", 0x4000)
 	add(md, code.Method{Name: "dynamicClass.Made", Dynamic: true})
 
-	md = f.method(f.array(program, 2), 0, mdArray)
+	md = f.method(f.array(program, 2), 0, classArray)
 	f.put(field(md, f.n.MDSlot), 4+1, 2)
 	f.stored(md, "\x20\x03\x01\x08\x08\x13\x00", "", 0)
 	add(md, code.Method{Name: "Program[,].Set", Params: []string{"int", "int", "Program"}})

@@ -146,14 +146,6 @@ func (r *Runtime) precodeMethod(list []precode, start arch.Addr, ok func(md arch
 	return md, found
 }
 
-// Of a MethodDesc whose precode leads to code of another (MethodDesc::IsWrapperStub,
-// src/coreclr/vm/method.hpp): one that takes a boxed this, or an instantiation over
-// types of which the code is shared. The code is that of an IL stub.
-const (
-	methodUnboxing = 0x4000 // of Flags3AndTokenRemainder
-	instWrapper    = 4      // of InstantiatedMethodDesc.Flags2, an instKind
-)
-
 // ownsCode reports whether the precode of md leads to code of md's own.
 func (r *Runtime) ownsCode(md arch.Addr) bool {
 	n := &r.names
@@ -163,10 +155,10 @@ func (r *Runtime) ownsCode(md arch.Addr) bool {
 		_, ok := r.definition(md)
 		return ok || r.inLargeChunk(md)
 	}
-	if flags3&methodUnboxing != 0 {
+	if flags3&unboxing != 0 {
 		return false
 	}
-	if flags&mdClass != mdInstantiated {
+	if flags&classMask != classInstantiated {
 		return true
 	}
 	kind, ok := r.u16(field(md, n.InstFlags))
@@ -275,25 +267,17 @@ func inSpans(spans []arch.Span, a arch.Addr) bool {
 	return i < len(spans) && spans[i].Has(a)
 }
 
-// Optional slots behind a MethodDesc, in this order, by the flags that tell of
-// them (src/coreclr/vm/method.hpp, mdfHasNonVtableSlot and its neighbours).
-const (
-	methodNonVtableSlot  = 0x08
-	methodImpl           = 0x10
-	methodNativeCodeSlot = 0x20
-)
-
 // nativeCode returns the code of an ordinary method that has a slot for it, else 0.
 func (r *Runtime) nativeCode(md arch.Addr) arch.Addr {
 	flags, ok := r.u16(field(md, r.names.MDFlags))
-	if !ok || flags&methodClassMask != 0 || flags&methodNativeCodeSlot == 0 {
+	if !ok || flags&classMask != 0 || flags&hasNativeCodeSlot == 0 {
 		return 0
 	}
 	at := field(md, r.names.MDSize)
-	if flags&methodNonVtableSlot != 0 {
+	if flags&hasNonVtableSlot != 0 {
 		at += 8
 	}
-	if flags&methodImpl != 0 {
+	if flags&hasMethodImpl != 0 {
 		at += 16 // two pointers: the slots that it implements, and the methods
 	}
 	v, _ := r.word(at)

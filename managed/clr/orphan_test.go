@@ -53,7 +53,7 @@ func TestPrecodes(t *testing.T) {
 				if !ok1 || !ok2 {
 					continue
 				}
-				if flags&mdClass == mdInstantiated && kind&instKind == instWrapper {
+				if flags&classMask == classInstantiated && kind&instKind == instWrapper {
 					if wrappers++; r.inLargeChunk(m.by) {
 						t.Errorf("%s: the instantiation at %v passes for one of several methods", path, m.by)
 					}

@@ -37,9 +37,7 @@ func (r *Runtime) patchpoints(a arch.Addr) (has, ok bool) {
 		if s.number() != 0 { // bounds; without the zero there is nothing but them and variables
 			return false, !s.bad
 		}
-		for range 3 { // bounds, variables, uninstrumented bounds
-			s.number()
-		}
+		s.skip(3) // bounds, variables, uninstrumented bounds
 		return s.number() != 0, !s.bad
 	}
 	flags, ok := r.u8(a)

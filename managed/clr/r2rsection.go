@@ -48,6 +48,27 @@ func (r *Runtime) imageSection(header arch.Addr, kind uint32) (s r2rSection, ok 
 	return s, false
 }
 
+// An r2rImage is what a ReadyToRunInfo leads to.
+type r2rImage struct {
+	module arch.Addr // of the image, or of the component of a composite one
+	header arch.Addr // that lists its sections
+	funcs  arch.Addr // its RUNTIME_FUNCTIONs
+	count  uint32    // how many there are
+	whole  arch.Addr // the ReadyToRunInfo of the composite image, or its own
+}
+
+// r2rImage reads the ReadyToRunInfo at info; not ok if the dump lacks a part of it.
+func (r *Runtime) r2rImage(info arch.Addr) (x r2rImage, ok bool) {
+	l := &r.codeLayout
+	module, ok1 := r.word(info) // its first field
+	header, ok2 := r.word(field(info, l.R2RHeader))
+	funcs, ok3 := r.word(field(info, l.R2RFuncs))
+	count, ok4 := r.u32(field(info, l.R2RNumFuncs))
+	whole, ok5 := r.word(field(info, l.R2RComposite))
+	x = r2rImage{arch.Addr(module), arch.Addr(header), arch.Addr(funcs), count, arch.Addr(whole)}
+	return x, ok1 && ok2 && ok3 && ok4 && ok5
+}
+
 // wholeSection finds a section of the image that holds c: in a composite image
 // the one of the whole, not of c's component.
 func (r *Runtime) wholeSection(c *Code, kind uint32) (s r2rSection, ok bool) {

@@ -108,8 +108,7 @@ func (p *Replay) PInvokeImage(f Frame) *loader.Image {
 		return nil
 	}
 	md := arch.Addr(v)
-	flags, ok := p.r.u16(field(md, p.r.names.MDFlags))
-	if !ok || flags&methodClassMask != methodPInvoke || p.r.names.MDSize < 0 {
+	if class, ok := p.r.methodClass(md); !ok || class != classPInvoke || p.r.names.MDSize < 0 {
 		return nil
 	}
 	for off := p.r.names.MDSize; off+8 <= p.r.replayLayout.PInvokeSize; off += 8 {

@@ -301,6 +301,15 @@ func (r *Runtime) linked(a arch.Addr, n int) []byte {
 	return nil
 }
 
+// linkedByte is linked for one byte.
+func (r *Runtime) linkedByte(a arch.Addr) (uint8, bool) {
+	b := r.linked(a, 1)
+	if b == nil {
+		return 0, false
+	}
+	return b[0], true
+}
+
 var versionText = regexp.MustCompile(`^@\(#\)Version (\d+)\.(\d+)\.(\d+)\.`)
 
 // version finds the runtime's version in the text that every build of it

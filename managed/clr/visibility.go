@@ -7,17 +7,6 @@ import (
 	"github.com/seamwalk/seam/managed/code"
 )
 
-// The classes of MethodDesc and the kinds of dynamic ones
-// (src/coreclr/vm/method.hpp, MethodClassification and DynamicMethodDesc).
-const (
-	methodClassMask = 7
-	methodPInvoke   = 2
-	methodEEImpl    = 3
-	methodArray     = 4
-	methodDynamic   = 7
-	dynamicILStub   = 0x8000
-)
-
 // A Visibility says what the profiler's walk makes of a method.
 type Visibility uint8
 
@@ -45,18 +34,18 @@ func (p *Replay) Visibility(c *Code) (v Visibility, missing arch.Addr) {
 		}
 		return Visible, at
 	}
-	switch flags & methodClassMask {
-	case methodPInvoke, methodEEImpl, methodArray:
+	switch flags & classMask {
+	case classPInvoke, classEEImpl, classArray:
 		// They have no IL: what is compiled for them is a stub. A precode led
 		// from it to this MethodDesc.
 		if c.Kind == code.JIT {
 			return Hidden, 0
 		}
-	case methodDynamic:
+	case classDynamic:
 		at = field(c.Method, n.SigFlags)
 		if ext, ok := p.r.u32(at); !ok {
 			return NoMetadata, at
-		} else if ext&dynamicILStub != 0 {
+		} else if ext&sigILStub != 0 {
 			return Hidden, 0
 		}
 		return NoMetadata, 0

@@ -22,7 +22,7 @@ func TestVisibilityWithoutMethodDesc(t *testing.T) {
 			rp := r.Replay()
 			r.Compiled(func(m code.Compiled) bool {
 				c, missing := r.CodeAt(m.Span.Lo)
-				flags, ok := r.u16(field(c.Method, r.names.MDFlags))
+				class, ok := r.methodClass(c.Method)
 				if missing != 0 || c.Kind != code.JIT || !ok {
 					return true
 				}
@@ -32,13 +32,13 @@ func TestVisibilityWithoutMethodDesc(t *testing.T) {
 				}
 				all++
 				if host := rp.hostHeap(&c); host != (v == NoMetadata) {
-					t.Errorf("%s: %v: class %d, in a heap for dynamic methods: %v", path, m.Span.Lo, flags&methodClassMask, host)
+					t.Errorf("%s: %v: class %d, in a heap for dynamic methods: %v", path, m.Span.Lo, class, host)
 				} else if host {
 					heap++
 				}
 				switch is := rp.ordinary(c.Method); {
-				case is && (v == Hidden || flags&methodClassMask == methodPInvoke):
-					t.Errorf("%s: %v: class %d, and an ordinary method by its place", path, m.Span.Lo, flags&methodClassMask)
+				case is && (v == Hidden || class == classPInvoke):
+					t.Errorf("%s: %v: class %d, and an ordinary method by its place", path, m.Span.Lo, class)
 				case is:
 					ordinary++
 				case v == Visible:
@@ -49,8 +49,7 @@ func TestVisibilityWithoutMethodDesc(t *testing.T) {
 			// No P/Invoke and no stub may seem ordinary, compiled or not.
 			for _, code := range r.orphanIndex().methods {
 				md := code.by
-				flags, ok := r.u16(field(md, r.names.MDFlags))
-				if class := flags & methodClassMask; ok && (class == methodPInvoke || class == methodDynamic) && rp.ordinary(md) {
+				if class, ok := r.methodClass(md); ok && (class == classPInvoke || class == classDynamic) && rp.ordinary(md) {
 					t.Errorf("%s: the MethodDesc at %v of class %d seems ordinary", path, md, class)
 				}
 			}
