@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/coreedit"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // fixture opens one of the dumps that ship with the tests.
@@ -133,32 +135,71 @@ func TestCrashInFront(t *testing.T) {
 	}
 }
 
+// A broken is a runtime that knows one pc, and panics when it is asked for the
+// name of the method.
+type broken struct{ pc arch.Addr }
+
+func (b broken) Info() code.Info { return code.Info{Kind: "broken"} }
+
+func (b broken) Lookup(pc arch.Addr) (c code.Code, missing arch.Addr) {
+	if pc == b.pc || pc+1 == b.pc { // walks look inside of the call
+		c = code.Code{Kind: code.JIT, Method: 1, Start: b.pc - 1, Body: arch.Span{Lo: b.pc - 1, Hi: b.pc + 1}}
+	}
+	return c, 0
+}
+
+func (b broken) Describe(*code.Code) (code.Method, error) { panic("a defect") }
+
 // A panic on the way to a stack is an error of that thread, and the others come
 // all the same: it must not end the program that looks at the dump.
 func TestPanic(t *testing.T) {
-	s := fixture(t, "net10-hello")
+	whole := Of(fixture(t, "net10-hello"), nil)
+	var tid uint32
+	var pc arch.Addr // of a frame that no other thread has
+	before := 0
+	for th := range whole.All() {
+		for _, f := range th.Frames {
+			if f.Function == "NativeDeep" {
+				tid, pc = th.TID, f.PC.Addr
+			}
+		}
+		if tid == 0 {
+			before++
+		}
+	}
+	if tid == 0 || before == 0 {
+		t.Fatal("no thread is to fail, or none before it is not")
+	}
+	find := func(*loader.Process) ([]code.Runtime, []loader.Warning) { return []code.Runtime{broken{pc}}, nil }
+	s := managed.Open(whole.Session().Process, &managed.Options{Runtimes: []code.Finder{{Name: "broken", Find: find}}})
 	for _, n := range []int{1, 4} {
-		threads := append(inOrder(s)[:2:2], nil) // no thread: a nil pointer
-		threads = append(threads, inOrder(s)[2:]...)
 		stacks, came := Of(s, &Options{Workers: n}), 0
-		var failed []int
-		stacks.each(threads, func(th *Thread, err error) bool {
-			if err != nil {
-				failed = append(failed, came)
-			} else if !th.Whole() {
-				t.Errorf("%v: %v", th, th.Stop)
+		for th, err := range stacks.All() {
+			var p *PanicError
+			switch {
+			case came == before:
+				if !errors.As(err, &p) || p.TID != tid || p.Value != "a defect" || !strings.Contains(string(p.Stack), "Describe") {
+					t.Errorf("%d workers: the thread that fails is %v, %v", n, th, err)
+				}
+			case err != nil || !th.Whole():
+				t.Errorf("%d workers: %v, %v", n, th, err)
 			}
 			came++
-			return true
-		})
-		if came != len(threads) || !slices.Equal(failed, []int{2}) {
-			t.Errorf("%d workers: of %d threads %d came, and %v failed", n, len(threads), came, failed)
+		}
+		if came != len(s.Process.Threads) {
+			t.Errorf("%d workers: %d threads of %d came", n, came, len(s.Process.Threads))
 		}
 		came = 0
-		err := stacks.Each(threads, func(*Thread) error { came++; return nil })
-		var p *PanicError
-		if !errors.As(err, &p) || came != 2 || !strings.Contains(string(p.Stack), "walk") {
+		err := stacks.Each(stacks.Threads(), func(*Thread) error { came++; return nil })
+		if p := (*PanicError)(nil); !errors.As(err, &p) || came != before {
 			t.Errorf("%d workers: %v after %d threads", n, err, came)
+		}
+		groups, err := stacks.Groups()
+		if p := (*PanicError)(nil); !errors.As(err, &p) || len(groups) == 0 {
+			t.Errorf("%d workers: %d groups, %v", n, len(groups), err)
+		}
+		if err := stacks.Each([]*loader.Thread{nil}, func(*Thread) error { return nil }); err == nil {
+			t.Errorf("%d workers: no thread is no error", n)
 		}
 	}
 }
