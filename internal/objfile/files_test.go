@@ -12,7 +12,9 @@ static int hidden(int x) { return x * 3; }
 int counter = 7;
 int *pointer = &counter;
 int exported(int x) { return hidden(x) + *pointer; }
-static const char *const words[] = {"one", "two", "three"};
+#define TEN(x) x "0", x "1", x "2", x "3", x "4", x "5", x "6", x "7", x "8", x "9"
+static const char *const words[] = {TEN("a"), TEN("b"), TEN("c"), TEN("d"), TEN("e"), TEN("f"), TEN("g"), TEN("h"),
+	TEN("i"), TEN("j"), TEN("k"), TEN("l"), TEN("m"), TEN("n"), TEN("o"), TEN("p")};
 const char *word(int i) { return words[i]; }
 `
 
@@ -73,7 +75,7 @@ func output(t testing.TB, data []byte, tool string, args ...string) string {
 		t.Fatal(err)
 	}
 	out, err := exec.Command(tool, append(args, path)...).Output()
-	if len(out) == 0 {
+	if err != nil && len(out) == 0 {
 		t.Fatalf("%s: %v", tool, err)
 	}
 	return string(out)

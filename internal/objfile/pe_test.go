@@ -144,15 +144,19 @@ func TestCodeView(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := output(t, data, "llvm-readobj", "--coff-debug-directory")
-	m := regexp.MustCompile(`PDBGUID: \{([0-9A-F-]+)\}\s+PDBAge: (\d+)\s+PDBFileName: (.*)`).FindStringSubmatch(out)
+	m := regexp.MustCompile(`PDBGUID: \(([0-9A-F ]+)\)\s+PDBAge: (\d+)\s+PDBFileName: (.*)`).FindStringSubmatch(out)
 	if m == nil {
-		t.Skipf("llvm-readobj prints no CodeView record: %s", out)
+		t.Skipf("llvm-readobj prints no CodeView record that is known here: %s", out)
 	}
-	age, _ := strconv.Atoi(m[2])
-	want := strings.ReplaceAll(m[1], "-", "") + fmt.Sprintf("%x", age)
 	c, ok := img.pe.CodeView(img, base)
-	if !ok || c.String() != want || c.Path != m[3] {
-		t.Errorf("%s of %q, %v; want %s of %q", c.String(), c.Path, ok, want, m[3])
+	if got := fmt.Sprintf("% X", c.GUID); !ok || got != m[1] || fmt.Sprint(c.Age) != m[2] || c.Path != m[3] {
+		t.Errorf("%s, age %d, %q, %v; want %v", got, c.Age, c.Path, ok, m[1:])
+	}
+	// The first three parts of a GUID are numbers, written with the highest digit
+	// first.
+	c = CodeView{GUID: [16]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, Age: 0x1f}
+	if want := "030201000504070608090A0B0C0D0E0F1f"; c.String() != want {
+		t.Errorf("%s, want %s", c.String(), want)
 	}
 }
 

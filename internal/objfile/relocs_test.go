@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,8 +63,28 @@ func TestRelocationsAsReadelf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := p.Relocations(packed).Len(); n != len(want) {
-			t.Errorf("%v: %d packed relocations, want %d", flags, n, len(want))
+		pr := p.Relocations(packed)
+		if pr.Len() != len(want) {
+			t.Errorf("%v: %d packed relocations, want %d", flags, pr.Len(), len(want))
+		}
+		for i, w := range p.Sections(packed) {
+			if w.Name != ".data.rel.ro" {
+				continue
+			}
+			b := p.LinkTime(packed, w.Addr, int(w.Size))
+			pr.Apply(w.Addr, b, 0x5500)
+			old := f.Sections(data)[slices.IndexFunc(f.Sections(data), func(s Section) bool { return s.Name == w.Name })]
+			c := f.LinkTime(data, old.Addr, int(old.Size))
+			r.Apply(old.Addr, c, 0x5500)
+			for k := 0; k < len(b) && k < len(c); k += 8 {
+				// The strings that they point to lie in the same order.
+				if le64(b[k:])-le64(b) != le64(c[k:])-le64(c) {
+					t.Fatalf("%v: section %d, word %d: %#x packed, %#x not", flags, i, k/8, le64(b[k:]), le64(c[k:]))
+				}
+			}
+			if len(b) != len(c) || len(b) < 160*8 {
+				t.Errorf("%v: %d bytes packed, %d not", flags, len(b), len(c))
+			}
 		}
 		for _, w := range want {
 			at, _ := strconv.ParseUint(w[1], 16, 64)
