@@ -117,9 +117,9 @@ func (l *Layout) Store(b []byte, r *Regs) bool {
 	if len(b) < l.Size {
 		return false
 	}
-	known := r.known // not read anew after each byte that is written
-	for i := range l.Fields {
-		if f := &l.Fields[i]; known.Has(f.Reg) {
+	known, fields := r.known, l.Fields // not read anew after each byte that is written
+	for i := range fields {
+		if f := &fields[i]; known.Has(f.Reg) {
 			binary.LittleEndian.PutUint64(b[f.Off:], r.val[f.Reg])
 		}
 	}

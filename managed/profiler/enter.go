@@ -199,7 +199,7 @@ func (n *Snapshotter) startAtSeed(seed []byte) (hr HRESULT, refused bool) {
 		return n.refuseDying(12, E_UNEXPECTED, "the seed is too short for a CONTEXT: the runtime reads what lies behind it", 0)
 	}
 	w := &n.walk
-	w.flags = n.ctx.read(seed, &w.regs)
+	w.flags = n.ctx.read(seed, w.regs)
 	w.started = true
 	copy(n.buf, seed)
 	return n.startsManaged(12, "the seed's pc is in no managed code")
@@ -208,7 +208,7 @@ func (n *Snapshotter) startAtSeed(seed []byte) (hr HRESULT, refused bool) {
 // startsManaged checks that the pc which the walk starts from is in managed code;
 // text says that it is not.
 func (n *Snapshotter) startsManaged(row int, text string) (hr HRESULT, refused bool) {
-	pc := n.pcOf(&n.walk.regs)
+	pc := n.pcOf(n.walk.regs)
 	c := n.lookup(pc)
 	if at := n.unknown(c); at != 0 {
 		return n.undecided(row, unwindTexts[unwindNoCode], at)
@@ -235,7 +235,7 @@ func (n *Snapshotter) startAtFrames(req *Request, t *code.Thread) (hr HRESULT, r
 		return n.refuse(13, CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, "an exception is unwinding the thread's frames, and none of its handlers runs", w.tracker.Addr)
 	}
 	if len(req.FilterContext) >= n.ctx.need() {
-		w.flags = n.ctx.read(req.FilterContext, &w.regs)
+		w.flags = n.ctx.read(req.FilterContext, w.regs)
 		copy(n.buf, req.FilterContext)
 	}
 	return accept()

@@ -73,8 +73,10 @@ func (n *Snapshotter) unwind(c *snapshotCode, regs, out *arch.Regs) (at arch.Add
 func (n *Snapshotter) restore(r *arch.Rule, regs, out *arch.Regs) {
 	to := &n.caller
 	*out = *regs
-	for i := range r.Saved[:r.N] {
-		out.Set(r.Saved[i].Reg, to.Vals[i])
+	saved := r.Saved[:r.N]
+	vals := to.Vals[:len(saved)]
+	for i := range saved {
+		out.Set(saved[i].Reg, vals[i])
 	}
 	pc := arch.Addr(to.PC)
 	// Before it walks, the runtime puts back a return address that it has

@@ -13,8 +13,9 @@ import (
 type snapshotWalk struct {
 	thread *code.Thread
 	mode   Mode
-	regs   arch.Regs // of the position the walk is at
-	caller arch.Regs // of the caller of the managed frame that the walk is at
+	regs   *arch.Regs   // of the position the walk is at
+	caller *arch.Regs   // of the caller of the managed frame that the walk is at
+	room   [2]arch.Regs // for these two, which change places
 
 	callerManaged bool
 	callerUnknown arch.Addr // what the dump lacks to say whether the caller is managed
@@ -69,7 +70,9 @@ const maxTrackers = 1 << 12
 
 // begin prepares a walk of t.
 func (w *snapshotWalk) begin(n *Snapshotter, t *code.Thread, mode Mode) {
-	*w = snapshotWalk{thread: t, mode: mode, regs: n.zero}
+	*w = snapshotWalk{thread: t, mode: mode}
+	w.regs, w.caller = &w.room[0], &w.room[1]
+	*w.regs = n.zero
 	clear(n.buf)
 	if t.Exception == 0 {
 		return
@@ -109,9 +112,9 @@ func (n *Snapshotter) run(t *code.Thread) HRESULT {
 	}
 	for step := 0; ; step++ {
 		if step == maxSnapshotSteps {
-			return n.fail("the walk goes round in circles", n.pcOf(&w.regs))
+			return n.fail("the walk goes round in circles", n.pcOf(w.regs))
 		}
-		c := n.lookup(n.pcOf(&w.regs))
+		c := n.lookup(n.pcOf(w.regs))
 		if c.managed() {
 			if hr, over := n.managedFrame(c); over {
 				return hr
@@ -134,7 +137,7 @@ func (n *Snapshotter) run(t *code.Thread) HRESULT {
 // caller.
 func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
 	w := &n.walk
-	at, how := n.unwind(c, &w.regs, &w.caller)
+	at, how := n.unwind(c, w.regs, w.caller)
 	if how == unwindNoInfo && c.why.Reason == unwind.BadInfo {
 		return n.broken(unwindTexts[how], at), true
 	} else if how != unwound {
@@ -142,9 +145,9 @@ func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
 	}
 	// c lies in a cache: it is gone after the next look-up.
 	shown := c.shownCode
-	caller := n.lookup(n.pcOf(&w.caller))
+	caller := n.lookup(n.pcOf(w.caller))
 	w.callerManaged, w.callerUnknown = caller.managed(), n.unknown(caller)
-	callerSP := n.spOf(&w.caller)
+	callerSP := n.spOf(w.caller)
 	// Frames inside of this frame belong to calls that the walk is past.
 	for !w.frames.end && w.frames.frame.Addr < callerSP {
 		w.frames.next(n.rp)
@@ -161,7 +164,7 @@ func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
 	if w.callerUnknown != 0 {
 		return n.fault(unwindTexts[unwindNoCode], w.callerUnknown), true
 	}
-	w.regs, w.exact = w.caller, false
+	w.regs, w.caller, w.exact = w.caller, w.regs, false
 	w.flags |= n.ctx.l.Unwound
 	if t := w.thread; t.StackBase != 0 && (callerSP >= t.StackBase || callerSP < t.StackLimit && !n.noBound) {
 		return n.fail("the stack pointer of the caller lies outside of the stack", callerSP), true
@@ -174,7 +177,7 @@ func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
 	w.stops++
 	n.flush()
 	if !w.inDispatcher {
-		w.held, w.heldRegs, w.heldFlags = true, w.regs, w.flags
+		w.held, w.heldRegs, w.heldFlags = true, *w.regs, w.flags
 	}
 	if w.aborted {
 		return n.abort(), true
@@ -219,7 +222,7 @@ func (n *Snapshotter) visit(c *shownCode, callerSP arch.Addr) {
 	}
 	n.flush()
 	if c.visibility == clr.Visible && !w.aborted {
-		n.report(FunctionID(c.code.Method), &w.regs, w.flags)
+		n.report(FunctionID(c.code.Method), w.regs, w.flags)
 	}
 }
 
@@ -246,7 +249,7 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 	}
 	native := !w.callerManaged
 	if n.system.runtimeCallsHandlers {
-		native = n.rp.InRuntime(n.pcOf(&w.caller))
+		native = n.rp.InRuntime(n.pcOf(w.caller))
 	}
 	if !native {
 		return skipOne, 0 // a finally that its own method calls
@@ -287,8 +290,8 @@ func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
 			w.unsure = missing
 		}
 	}
-	w.caller = w.regs
-	pc, missing := n.rp.UpdateRegs(f, &w.caller)
+	*w.caller = *w.regs
+	pc, missing := n.rp.UpdateRegs(f, w.caller)
 	// The runtime asks first whether the Frame leads to managed code.
 	c := n.lookup(pc)
 	if at := n.unknown(c); at != 0 {
@@ -304,7 +307,7 @@ func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
 				return n.fault(unwindTexts[unwindNoFrame], missing), true
 			}
 		}
-		w.regs, w.exact = w.caller, ctx != 0
+		w.regs, w.caller, w.exact = w.caller, w.regs, ctx != 0
 		if w.mode == OSSuspended && n.rp.Resumable(f) {
 			return n.fail("the operating system suspended a thread that the runtime had interrupted before", f.Addr), true
 		}
