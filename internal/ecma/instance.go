@@ -46,7 +46,7 @@ func (m *Metadata) Instance(sig []byte) (Instance, error) {
 	class := Token(TypeDef)<<24 | Token(owner)
 	same := s.in.Owner == class && !s.other
 	if s.in.Owner == 0 && !s.other {
-		// The class is not told of a generic method of one that is not
+		// A signature leaves out the class of a generic method if that is not
 		// generic itself, and has no token where it is string or the like.
 		name, err := m.TypeName(class)
 		same = s.class == "" || err == nil && s.class == name

@@ -160,8 +160,7 @@ func (d *decoder) typ(depth int) Type {
 	if d.ended {
 		return unknown
 	}
-	e := d.byte()
-	switch e {
+	switch e := d.byte(); e {
 	case elemPtr:
 		return Type{Shape: Pointer, Args: []Type{d.typ(depth + 1)}}
 	case elemByRef:
@@ -173,12 +172,7 @@ func (d *decoder) typ(depth int) Type {
 	case elemClass, elemValueType:
 		return d.token(d.number(), depth)
 	case elemGenericInst:
-		t := d.typ(depth + 1)
-		t.Args = slices.Clip(t.Args) // of a scope's type, which is shared, if it is a broken one
-		for n := d.number(); n > 0 && !d.ended; n-- {
-			t.Args = append(t.Args, d.typ(depth+1))
-		}
-		return t
+		return d.generic(depth)
 	case elemVar:
 		n := d.number()
 		if uint64(n) < uint64(len(d.scope.TypeArgs)) {
@@ -200,23 +194,45 @@ func (d *decoder) typ(depth int) Type {
 	case elemPinned:
 		return d.typ(depth + 1)
 	case elemInternal:
-		p := d.pointer()
-		if d.ended || d.scope.Handle == nil {
-			d.fail(fmt.Errorf("a signature names a type by pointer"))
-			return unknown
-		}
-		t, err := d.scope.Handle(p)
-		if err != nil {
-			d.note(err)
-			t = unknown
-		}
-		return t
+		return d.internal()
+	default:
+		return d.whole(e, depth)
 	}
-	if n := SimpleName(e); n != "" {
+}
+
+// generic reads a type and its generic arguments.
+func (d *decoder) generic(depth int) Type {
+	t := d.typ(depth + 1)
+	t.Args = slices.Clip(t.Args) // of a scope's type, which is shared, if it is a broken one
+	for n := d.number(); n > 0 && !d.ended; n-- {
+		t.Args = append(t.Args, d.typ(depth+1))
+	}
+	return t
+}
+
+// internal reads a type that the runtime names by pointer.
+func (d *decoder) internal() Type {
+	p := d.pointer()
+	if d.ended || d.scope.Handle == nil {
+		d.fail(fmt.Errorf("a signature names a type by pointer"))
+		return unknown
+	}
+	t, err := d.scope.Handle(p)
+	if err != nil {
+		d.note(err)
+		return unknown
+	}
+	return t
+}
+
+// whole returns the type that an element type is by itself, or reads what follows
+// one that only ReadyToRun images have.
+func (d *decoder) whole(elem uint8, depth int) Type {
+	if n := SimpleName(elem); n != "" {
 		return Type{Name: n}
 	}
 	if d.scope.readyToRun {
-		switch e {
+		switch elem {
 		case elemZapCanon:
 			return Type{Name: "System.__Canon"}
 		case elemZapNativeValue:
@@ -230,7 +246,7 @@ func (d *decoder) typ(depth int) Type {
 			return t
 		}
 	}
-	d.fail(fmt.Errorf("a signature has an unknown element type %#x", e))
+	d.fail(fmt.Errorf("a signature has an unknown element type %#x", elem))
 	return unknown
 }
 

@@ -41,7 +41,7 @@ const maxNested = 1 << 10
 
 // thrownOn finds the newest exception object of the ExInfo at a and those that
 // it nests in. A rethrow that has just begun may not have one yet. Where a byte
-// is missing that would tell of a newer one, none is known.
+// is missing that could lead to a newer one, none is known.
 func (r *Runtime) thrownOn(a arch.Addr) (obj arch.Addr, ok bool) {
 	for n := 0; a != 0 && n < maxNested; n++ {
 		obj, known := r.thrown(field(a, r.names.ExcThrown))

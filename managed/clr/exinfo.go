@@ -43,14 +43,13 @@ type exInfoLayout struct {
 func (l *exInfoLayout) onStack() bool { return l.Thread < 0 }
 
 // exInfo returns where this runtime has the fields, nil where its descriptor and
-// the row of its release do not give those by which the walk is told where an
-// exception is. lacks is what is not known of a release newer than all rows.
+// the row of its release do not give those that say where an exception is. lacks is what is not known of a release newer than all rows.
 func (r *Runtime) exInfo() (l *exInfoLayout, lacks []string) {
 	l = new(exInfoLayout)
 	if lacks = r.data.fill(l); len(lacks) > 0 {
 		l = nil
 	}
-	if !r.lent {
+	if r.use == ownRow {
 		return l, nil
 	}
 	return l, append(lacks, "whether a handler has been entered", "the kind of its clause")

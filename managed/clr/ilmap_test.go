@@ -165,7 +165,7 @@ func TestILOffset(t *testing.T) {
 		model.Version = version
 		set := func(r *Runtime) {
 			r.Version = version
-			r.release, r.lent = releaseOf(version)
+			r.release, r.use = releaseOf(version)
 			if strings.HasPrefix(version, "11.") {
 				r.data.contracts["DebugInfo"] = "c1"
 			}

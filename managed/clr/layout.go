@@ -84,35 +84,44 @@ type fact struct {
 	seen string
 }
 
+// A rowUse says whose row a runtime is read by.
+type rowUse uint8
+
+const (
+	ownRow  rowUse = iota // that of its own release
+	lentRow               // the newest one, for a release newer than all rows
+)
+
 // A place is where a field lies.
 type place struct {
 	name string
 	at   int
 }
 
-// releaseOf returns the row of a version like "10.0.12": the newest where the
-// version is not known. Of a version newer than all rows it is the newest as
-// well, and lent then says that it is another release's. Of a version older than
-// all rows nothing is known: an empty row.
-func releaseOf(version string) (row *release, lent bool) {
+// releaseOf returns the row for a version like "10.0.12". It is the newest row where
+// the version is not known, and where it is newer than all rows. Of a version older
+// than all rows nothing is known: its row is empty.
+func releaseOf(version string) (row *release, use rowUse) {
 	first, _, _ := strings.Cut(version, ".")
 	major, _ := strconv.Atoi(first)
 	newest := &releases[0]
-	if major == 0 || major >= newest.major {
-		return newest, major > newest.major
+	switch {
+	case major > newest.major:
+		return newest, lentRow
+	case major == 0:
+		return newest, ownRow
 	}
 	for i := range releases {
 		if releases[i].major == major {
-			return &releases[i], false
+			return &releases[i], ownRow
 		}
 	}
-	return &release{major: major}, false
+	return &release{major: major}, ownRow
 }
 
 // lay lays c, which a descriptor gave, over the row of a release: c then has the
-// row's facts as well. It returns the names of those that are not believed. lent
-// says that c is of a newer release than the row.
-func (row *release) lay(c *contract, lent bool) (refused []string) {
+// row's facts as well. It returns the names of those that are not believed.
+func (row *release) lay(c *contract, use rowUse) (refused []string) {
 	for i := range row.facts {
 		f := &row.facts[i]
 		if _, ok := c.offsets[f.name]; ok {
@@ -120,8 +129,8 @@ func (row *release) lay(c *contract, lent bool) (refused []string) {
 		}
 		from, ok := c.offsets[f.from]
 		switch {
-		case f.own && lent, f.from != "" && !ok:
-		case !f.believed(c, lent):
+		case f.own && use == lentRow, f.from != "" && !ok:
+		case !f.believed(c, use):
 			refused = append(refused, f.name)
 		default:
 			c.offsets[f.name] = from + f.at
@@ -138,9 +147,9 @@ func (row *release) lay(c *contract, lent bool) (refused []string) {
 // believed reports whether c has the fields beside f where they were when f was
 // seen. Of a newer release c must have them all; the release's own descriptor may
 // leave out what the row has.
-func (f *fact) believed(c *contract, lent bool) bool {
+func (f *fact) believed(c *contract, use rowUse) bool {
 	return !slices.ContainsFunc(f.beside, func(p place) bool {
 		at, ok := c.offsets[p.name]
-		return ok && at != p.at || !ok && lent
+		return ok && at != p.at || !ok && use == lentRow
 	})
 }

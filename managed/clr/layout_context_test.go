@@ -25,7 +25,7 @@ func TestContextLayouts(t *testing.T) {
 		for _, os := range []string{arch.Linux, arch.Windows} {
 			for major, last := 3, 0; major < 12; major++ {
 				r := &Runtime{arch: a, proc: &loader.Process{ABI: a.On(os)}, data: &contract{}, Version: fmt.Sprint(major)}
-				r.release, r.lent = releaseOf(r.Version)
+				r.release, r.use = releaseOf(r.Version)
 				p := &Replay{r: r}
 				got, ok := p.Context()
 				if !ok || got.Size < l.Base || got.Size < last {

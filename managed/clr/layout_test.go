@@ -107,9 +107,9 @@ func TestRowAgainstDescriptors(t *testing.T) {
 				t.Errorf("%s has %s as %d, and the row as %d", name, number, g, v)
 			}
 		}
-		for _, lent := range []bool{false, true} {
-			if refused := row.lay(copied(c), lent); len(refused) > 0 {
-				t.Errorf("%s: %v are not believed, lent: %v", name, refused, lent)
+		for _, use := range []rowUse{ownRow, lentRow} {
+			if refused := row.lay(copied(c), use); len(refused) > 0 {
+				t.Errorf("%s: %v are not believed, use %d", name, refused, use)
 			}
 		}
 		if given < 10 {

@@ -78,7 +78,7 @@ func (r *Runtime) Describe(c *code.Code) (code.Method, error) {
 // for Source such a method is a hole.
 func (r *Runtime) Sources() []unwind.Known {
 	return []unwind.Known{
-		{By: unwind.ByPrologue, Source: r.Orphans()},
+		{By: unwind.ByPrologue, Source: orphans{r}},
 		{By: unwind.ByCodes, Source: r.Source()},
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // Bounds of an enumeration. RVAs have 32 bits, so a heap cannot be larger than
 // what they reach; the pages of nibble maps that are asked for, and the methods
-// that they tell of, are bounded over all heaps, or hostile ones, which may all
+// that they list, are bounded over all heaps, or hostile ones, which may all
 // have one map, could be as many as fit a dump.
 const (
 	maxHeap     = 1 << 32

@@ -40,10 +40,8 @@ func (r *Runtime) OrphanBodyRule(c *Code, pc arch.Addr, regs *arch.Regs, rule *a
 	return r.arch.Prologue(r.mem, c.Start, pc, regs, rule)
 }
 
-// Orphans returns what leaves orphans. It is to be asked before
-// [Runtime.Source], for which such a method is a hole.
-func (r *Runtime) Orphans() unwind.Source { return orphans{r} }
-
+// orphans leaves orphans. It is to be asked before [Runtime.Source], for which such
+// a method is a hole.
 type orphans struct{ r *Runtime }
 
 func (s orphans) Unwind(st *unwind.Step) unwind.Outcome {
@@ -118,7 +116,7 @@ func (r *Runtime) searchPrecodes(x *orphanIndex, start arch.Addr) arch.Addr {
 	if md, found := r.precodeMethod(x.told, start, r.ownsCode); found {
 		return md
 	}
-	// The dump may lack the section that tells of the precodes, as it lacks the
+	// The dump may lack the section that lists the precodes, as it lacks the
 	// header. What is found without must be confirmed by the MethodDesc.
 	md, _ := r.precodeMethod(x.guessed, start, func(md arch.Addr) bool { return r.ownsCode(md) && r.nativeCode(md) == start })
 	return md

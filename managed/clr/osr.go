@@ -24,13 +24,13 @@ func (r *Runtime) mayBeReplaced(c *Code) bool {
 		return true
 	}
 	if info == 0 {
-		return false // patchpoints are told of in debug information
+		return false // it would have patchpoints
 	}
 	has, ok := r.patchpoints(arch.Addr(info))
 	return has || !ok
 }
 
-// patchpoints reports whether the debug information at a tells of patchpoints.
+// patchpoints reports whether the debug information at a has patchpoints.
 func (r *Runtime) patchpoints(a arch.Addr) (has, ok bool) {
 	if outer, _ := r.jitForms(); outer == outerCounts {
 		s := nibbleReader{r: r, at: a}

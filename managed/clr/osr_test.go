@@ -36,7 +36,7 @@ func TestPatchpoints(t *testing.T) {
 			m.bytes(info, b)
 			m.word(header, info)
 			r := fakeRuntime(t, m.core(t))
-			if r.release, r.lent = releaseOf(test.version); r.lent {
+			if r.release, r.use = releaseOf(test.version); r.use == lentRow {
 				r.data.contracts["DebugInfo"] = "c1"
 			}
 			return r

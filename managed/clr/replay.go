@@ -33,7 +33,7 @@ func (r *Runtime) Replay() *Replay {
 }
 
 // MethodTable returns the MethodTable of the class that md belongs to; missing
-// is the address of the word that the dump lacks to tell, or 0.
+// is the address of the word without which that is not known, or 0.
 func (p *Replay) MethodTable(md arch.Addr) (mt, missing arch.Addr) {
 	at := field(md, p.r.names.MDIndex)
 	index, ok := p.r.u8(at)
@@ -55,7 +55,7 @@ var dispatchers = []string{
 }
 
 // Dispatcher reports whether mt is a class of the managed exception dispatcher.
-// An error says what the dump lacks to tell.
+// An error says what the dump lacks.
 func (p *Replay) Dispatcher(mt arch.Addr) (bool, error) {
 	name, err := p.r.className(mt)
 	return err == nil && slices.Contains(dispatchers, name), err
@@ -127,7 +127,7 @@ const maxForbidSuspend = 256
 
 // ForbidsSuspension reports whether t is in a region in which the runtime lets
 // nobody suspend it (Thread::m_dwForbidSuspendThread); missing is the address of
-// the word that the dump lacks to tell, or 0.
+// the word without which that is not known, or 0.
 func (p *Replay) ForbidsSuspension(t *code.Thread) (forbids bool, missing arch.Addr) {
 	at := field(t.Addr, p.r.threadLayout.NoSuspend)
 	n, ok := p.r.u32(at)

@@ -34,7 +34,7 @@ func (p *Replay) FrameAt(a arch.Addr) (f Frame, missing arch.Addr) {
 
 // HasMethod reports whether f carries a MethodDesc, which makes the runtime's
 // walk stop at it (Frame::GetFunction of src/coreclr/vm/frames.h). missing is the
-// address of the word that the dump lacks to tell, or 0.
+// address of the word without which that is not known, or 0.
 func (p *Replay) HasMethod(f Frame) (is bool, missing arch.Addr) {
 	var v arch.Addr
 	switch f.Kind {

@@ -88,7 +88,7 @@ func TestContextOfFrames(t *testing.T) {
 func TestResumableHijack(t *testing.T) {
 	for version, want := range map[string]bool{"": true, "8.0.31": false, "9.0.20": false, "10.0.12": true, "11.0.0": true} {
 		r := fakeRuntime(t, nil)
-		r.release, r.lent = releaseOf(version)
+		r.release, r.use = releaseOf(version)
 		if got := r.Replay().Resumable(Frame{Kind: HijackFrame}); got != want {
 			t.Errorf("%s: %v", version, got)
 		}

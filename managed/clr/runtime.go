@@ -26,10 +26,9 @@ type Runtime struct {
 	mem  *loader.Memory
 	arch *arch.Arch
 	data *contract
-	// release is the row of the table of releases that data was laid over; lent
-	// says that it is of an older release than this runtime.
+	// release is the row of the table of releases that data was laid over.
 	release *release
-	lent    bool
+	use     rowUse
 
 	codeLayout   codeLayout
 	threadLayout threadLayout
@@ -167,8 +166,8 @@ func (r *Runtime) layouts() error {
 	if _, ok := r.data.contracts["ExecutionManager"]; !ok {
 		return fmt.Errorf("its contract has no ExecutionManager: .NET 9 and NativeAOT are not read")
 	}
-	r.release, r.lent = releaseOf(r.Version)
-	refused := r.release.lay(r.data, r.lent)
+	r.release, r.use = releaseOf(r.Version)
+	refused := r.release.lay(r.data, r.use)
 	lacks := r.data.fill(&r.codeLayout)
 	if i := slices.IndexFunc(lacks, neededField); i >= 0 {
 		return fmt.Errorf("its contract does not give %s", lacks[i])

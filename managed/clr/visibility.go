@@ -17,7 +17,7 @@ const (
 )
 
 // Visibility classifies the method of c; missing is the address of the word
-// that the dump lacks to tell, or 0. Where that is its MethodDesc, other bytes
+// without which that is not known, or 0. Where that is its MethodDesc, other bytes
 // may tell: dynamic methods have heaps of their own for their code, code that is
 // compiled ahead is of methods that metadata declares, and so are MethodDescs
 // that lie close to each other.
