@@ -19,10 +19,11 @@ type amd64Path struct {
 	pushed int64  // bytes that a caller in the same piece of code (a PLT entry) has pushed before
 }
 
-// amd64Leave follows the instructions at pc until they return or jump out of
-// sight, and says where the return address lies then. Both ways of a branch
-// lead there in such code (a write barrier leaves early when there is nothing
-// to mark), so the first that does is taken.
+// amd64Leave follows the instructions at pc until they return, or jump to another
+// function, and says where the return address lies then. At a branch it tries both
+// ways and takes the first that gets there: in the code that it is for both do. A
+// write barrier, for example, has one way that marks and one that has nothing to mark,
+// and both end in ret.
 func amd64Leave(mem Memory, pc Addr, r *Rule) bool {
 	p := amd64Start()
 	p.pushed = amd64PLTPushed(mem, pc)
@@ -138,9 +139,10 @@ func (p *amd64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
 	return false
 }
 
-// isSwitch tells a jump to a part of the same function from one that leaves.
-// The address is then picked from a table: `jmp [table+8*i]`, or loaded with an
-// index, or the sum of the table's address and an entry.
+// isSwitch reports whether the jump in goes to another part of the same function,
+// as a switch does, and not out of it. A switch picks the address from a table:
+// `jmp [table+8*i]`, or it loads the address with an index, or adds an entry of the
+// table to the table's address.
 func (p *amd64Path) isSwitch(mem Memory, pc Addr, in *x86asm.Inst) bool {
 	if m, ok := in.Args[0].(x86asm.Mem); ok {
 		return m.Index != 0

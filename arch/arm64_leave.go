@@ -96,9 +96,11 @@ func (p *arm64Path) follow(mem Memory, pc Addr, steps *int, r *Rule) bool {
 	return false
 }
 
-// isSwitch tells a jump through reg to a part of the same function from one
-// that leaves: the address is then computed. Of one that was set before the
-// start, that is taken of registers that stubs do not use.
+// isSwitch reports whether a jump through reg goes to another part of the same
+// function, as a switch does, and not out of it. A switch computes the address. If reg
+// was set before the first instruction that was followed, nothing shows how: then it
+// is taken for a switch if an add is right before pc, or if reg is one of x0 to x8,
+// which stubs do not jump through.
 func (p *arm64Path) isSwitch(mem Memory, pc Addr, reg Reg) bool {
 	v := p.reg[reg]
 	if v != (codeValue{valueSum, reg, 0}) {

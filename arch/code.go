@@ -1,8 +1,8 @@
 package arch
 
 // viewUpTo returns n bytes at a, or as many of them as are at hand before the
-// first hole. Code is read with it: the last instruction of a mapping is
-// shorter than the longest one there can be.
+// first hole. Instructions are read with it, whose length is not known beforehand:
+// x86-64's may have 15 bytes, but the last one of a mapping has fewer behind it.
 func viewUpTo(mem Memory, a Addr, n int) []byte {
 	for ; n > 0; n-- {
 		if b := mem.View(a, n); b != nil {

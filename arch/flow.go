@@ -1,6 +1,6 @@
 package arch
 
-// A flowStep is what following the flow of code takes from one instruction.
+// A flowStep is what one instruction means to somebody who follows the flow of code.
 type flowStep struct {
 	kind   flowKind
 	tail   bool   // code that takes the frame down may begin here
@@ -34,9 +34,10 @@ const (
 	flowSeen  = 128
 )
 
-// leaveBody follows the code from the return address pc to where it takes its
-// frame down, and fills r with how that gets to the caller; where it reports
-// false, r means nothing. Three facts make r right from pc on, in any code of CoreCLR's JIT, a body or a funclet:
+// leaveBody follows the code from the return address pc to the instructions that
+// take the frame down, an epilogue, and fills r with the way to the caller that these
+// give. Where it reports false, r means nothing. Three facts about code of CoreCLR's
+// JIT, bodies and funclets alike, make a rule of the epilogue right at pc too:
 //
 //   - between prologue and epilogue the stack pointer stays where it is but for
 //     stackalloc, whose functions take the frame down from the frame pointer:

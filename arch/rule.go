@@ -11,8 +11,9 @@ const MaxSaved = 14
 //	every other callee-saved register is unchanged
 //	SP of the caller = CFA, unless Saved has it, or NoSP says that it is not known
 //
-// It holds no pointers, so it can be cached and copied freely. What does not
-// fit (DWARF expressions, odd register moves) is stepped without a Rule.
+// A Rule holds no pointers, so it can be cached and copied freely. For frames that it
+// cannot describe (those with DWARF expressions, or with the return address in a
+// register that calls do not keep) the caller's registers are computed each time.
 type Rule struct {
 	Base   Reg
 	N      uint8 // used entries of Saved

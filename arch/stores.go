@@ -27,8 +27,8 @@ func (v codeValue) moved(off int64) codeValue {
 	return v
 }
 
-// stores are what was written to the stack along one way through code. It is a
-// value: each way of a branch has its own.
+// stores are the words that were written to the stack along one way through code.
+// They are copied where the code branches, so that each way has its own.
 type stores struct {
 	stored [16]struct{ at, v codeValue }
 	n      int
@@ -59,9 +59,9 @@ func (s *stores) load(at codeValue) codeValue {
 	return codeValue{valueLoad, at.reg, at.off}
 }
 
-// put notes that the 8 bytes at at were written. Only stores through the stack
-// pointer's own base, or through the frame pointer, matter: no other is taken
-// back on the way out.
+// put notes that the 8 bytes at at were written. Only addresses that count from sp,
+// which the stack pointer counts from, or from fp, the frame pointer, are noted: a
+// function restores registers from its frame and from nowhere else.
 func (s *stores) put(at, v codeValue, sp, fp Reg) {
 	if at.kind != valueSum || at.reg != sp && at.reg != fp {
 		return

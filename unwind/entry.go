@@ -5,10 +5,11 @@ import (
 	"github.com/seamwalk/seam/internal/bin"
 )
 
-// entry knows the functions that a process begins in, _start of the program and
-// of its dynamic linker, by their addresses: nothing has called them. Where call
-// frame information covers them it says so (glibc's, of most CPUs); musl's has
-// none, nor has that of older toolchains, as .NET's for ARM64.
+// entry ends a walk in the functions that a process begins in: _start of the
+// program and _start of its dynamic linker. Nothing has called them. Call frame
+// information that covers them says so itself (glibc's does, on most CPUs), but
+// musl has none for _start, and neither have older toolchains, such as the one that
+// .NET for ARM64 is linked with. Then they are known by their addresses.
 type entry struct {
 	arch    *arch.Arch
 	entries func() []arch.Addr // asked when first needed

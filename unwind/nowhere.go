@@ -2,13 +2,15 @@ package unwind
 
 import "github.com/seamwalk/seam/arch"
 
-// nowhere leaves a pc where no code can run: a call through a null pointer, into
-// a library that was closed, into the heap, went there. Nothing has run since, so
-// the call's return address is where every call leaves it, and the registers are
-// those that the call had. The rule is for once: it is a fact about this stack.
+// nowhere leaves a frame whose pc is at an address where no code can run. A thread
+// gets there by a call through a null pointer, into a library that was closed, or
+// into the heap. Nothing has run since the call, so the return address is where
+// every call leaves it, and the registers are those that the call had: with pc 0 on
+// x86-64, for example, the word at rsp is the return address. The rule is used
+// once and not cached, because it is a fact about this stack and not about code.
 //
-// It is asked before what reads tables or instructions, as none of them can be
-// right there, and what it cannot answer nothing can.
+// nowhere is asked before the sources that read tables or instructions. Those know
+// nothing of such an address, so if nowhere finds no caller, the walk ends.
 type nowhere struct {
 	arch       *arch.Arch
 	executable func(arch.Addr) (exec, known bool)
@@ -54,11 +56,14 @@ func (n nowhere) Unwind(s *Step) Outcome {
 	return UseRule
 }
 
-// called reports whether a call that returns to ra led to the pc of s. A call
-// that goes there by the registers of s did. Any other may have gone to code that
-// jumped on, in ways that are not seen through; but where a return went there, what
-// lies in ra's place is left over from something else. A return leaves the address
-// that it went to in the link register, or right below the stack pointer.
+// called reports whether a call that returns to ra led to the pc of s.
+//
+// A call whose target, computed from the registers of s, is that pc certainly did.
+// Any other call may have gone to code that then jumped to the pc, and that cannot
+// be followed back, so it is believed too. But the thread may also have come to the
+// pc by a return to it. Then what lies in ra's place is left over from something
+// else. A return is known by what it leaves behind: the pc itself, in the link
+// register or right below the stack pointer.
 func (n nowhere) called(s *Step, ra, slot arch.Addr) bool {
 	if n.barred(ra - 1) {
 		return false
@@ -75,7 +80,7 @@ func (n nowhere) called(s *Step, ra, slot arch.Addr) bool {
 	}
 	if s.Mem.View(ra-1, 1) == nil {
 		exec, _ := n.executable(ra - 1)
-		return exec // its code is not at hand, and cannot tell
+		return exec // the bytes of the call are not at hand: they cannot speak against it
 	}
 	return n.arch.AfterCall(s.Mem, ra)
 }

@@ -37,7 +37,7 @@ type Source interface {
 // A Step is one question to a Source, and the room for its answer.
 type Step struct {
 	PC   arch.PC
-	Regs arch.Regs // of the frame to leave; sources do not write to it
+	Regs arch.Regs // of the frame to leave; a Source does not write to them
 	Mem  Memory
 	Arch *arch.Arch
 
@@ -49,13 +49,15 @@ type Step struct {
 	// RAAt is where Stepped read the return address, or 0 when it was in a register.
 	RAAt arch.Addr
 	Why  Stop // for Broken: Reason and At
-	// Holes says for a register that is not known where the word lies that
-	// was missing, so that a walk that later needs the register can name it;
-	// 0 when it is for another reason. Stepped sets it for what it forgets.
+	// Holes has, for each register that is not known because the word that it was
+	// saved in is missing, the address of that word; 0 for registers that are not
+	// known for another reason. A walk that needs such a register several frames
+	// later ends and names the word. A Source that answers Stepped sets Holes for
+	// the registers that Out lacks.
 	Holes [arch.MaxRegs]arch.Addr
 
-	// Query is for sources that ask Arch.PE: a question of their own would be
-	// allocated for every rule that is not cached.
+	// Query is room for a Source that asks Arch.PE. A PEQuery in a variable of its
+	// own would be allocated for every rule that is not cached.
 	Query arch.PEQuery
 
 	scratch scratch

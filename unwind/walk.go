@@ -9,10 +9,11 @@ type Frame struct {
 	By By        // how the frame was found; 0 is the thread's own context
 }
 
-// A Hijack is a return address that somebody replaced on the stack to get
-// control when the function returns. A step that reads its return address
-// from Slot means Return, and the caller's stack pointer is SP, or what the step
-// found if SP is 0.
+// A Hijack is a return address on the stack that was replaced by the address of
+// other code, which gets control when the function returns: CoreCLR suspends threads
+// like that. The word at Slot is what replaced it; the function's own return address
+// is Return. A step that reads its return address from Slot goes on at Return, with
+// SP as the caller's stack pointer, or with the one that the step found if SP is 0.
 type Hijack struct {
 	Slot, Return, SP arch.Addr
 }
@@ -62,10 +63,11 @@ func (u *Unwinder) NewWalker() *Walker {
 	return w
 }
 
-// Start begins a walk at the frame whose registers are regs, with the
-// return addresses in hijacks read as what they really are. It reports false,
-// and Stop says why, if there is no frame to begin with. hijacks is used until
-// the next Start.
+// Start begins a walk at the frame whose registers are regs. exact says that the pc
+// in regs is about to run, as it is in a thread that was interrupted; otherwise it is
+// a return address. hijacks are the return addresses that were replaced on this
+// stack; the slice is used until the next Start. Start reports false, and Stop says
+// why, if regs lack the pc or the stack pointer.
 func (w *Walker) Start(regs *arch.Regs, exact bool, hijacks []Hijack) bool {
 	w.n, w.switches, w.hijacks = 0, 0, hijacks
 	if _, ok := regs.Get(w.u.arch.SP); !ok {
@@ -75,9 +77,10 @@ func (w *Walker) Start(regs *arch.Regs, exact bool, hijacks []Hijack) bool {
 	return w.Resume(regs, 0, exact, ByContext)
 }
 
-// Resume goes on, after the walk ended or in its midst, at a frame that was
-// found otherwise, by. The limits of the walk go on counting. Where regs lack the
-// stack pointer, low is the lowest that it can be.
+// Resume goes on at a frame that was not found by this walker: after the walk has
+// ended, or in the middle of it. by says how the frame was found, and exact is as in
+// Start. The limit on frames goes on counting. Where regs lack the stack pointer, low
+// is the lowest address that it can be.
 func (w *Walker) Resume(regs *arch.Regs, low arch.Addr, exact bool, by By) bool {
 	s, a := &w.step, w.u.arch
 	w.stop, w.frame, w.hijacked = Stop{}, Frame{By: by}, false
@@ -101,9 +104,10 @@ func (w *Walker) Resume(regs *arch.Regs, low arch.Addr, exact bool, by By) bool 
 	return true
 }
 
-// Amend replaces the registers of the frame that the walk is at, its place in code
-// and on the stack included: somebody knows them better than the unwind
-// information that led there. regs must have the pc and the stack pointer.
+// Amend replaces the registers of the frame that the walk is at, the pc and the stack
+// pointer included, by better ones than the unwind information gave: by those of a
+// runtime's explicit Frame, for example. regs must have the pc and the stack pointer;
+// exact is as in Start.
 func (w *Walker) Amend(regs *arch.Regs, exact bool) {
 	s, a := &w.step, w.u.arch
 	pc, _ := regs.Get(a.PC)
