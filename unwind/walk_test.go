@@ -12,14 +12,31 @@ import (
 	"github.com/seamwalk/seam/internal/objfile"
 )
 
+// mem is a memory of words. It is none of memtest's, as lean is not: benchmarks
+// measure walks over it, and a generic memory costs each word a call more.
+type mem struct {
+	base arch.Addr
+	w    []uint64
+}
+
+func (m *mem) Word(a arch.Addr) (uint64, bool) {
+	i := (a - m.base) / 8
+	if a < m.base || a%8 != 0 || int(i) >= len(m.w) {
+		return 0, false
+	}
+	return m.w[i], true
+}
+
+func (m *mem) View(a arch.Addr, n int) []byte { return nil }
+
 var guess = &Options{Guess: true}
 
 // chain lays out n frames as a's own frame-pointer rule has them, so that it
 // serves every CPU, those not written yet too.
-func chain(a *arch.Arch, n int) (*memtest.Words[arch.Addr], *arch.Regs) {
+func chain(a *arch.Arch, n int) (*mem, *arch.Regs) {
 	rule := &a.FramePointer
 	cfa := func(i int) uint64 { return 0x7010 + 16*uint64(i) }
-	m := &memtest.Words[arch.Addr]{At: 0x7000, W: make([]uint64, 2*n)}
+	m := &mem{base: 0x7000, w: make([]uint64, 2*n)}
 	for i := range n {
 		for _, s := range rule.Saved[:rule.N] {
 			v := cfa(i+1) - uint64(rule.Offset)
@@ -29,7 +46,7 @@ func chain(a *arch.Arch, n int) (*memtest.Words[arch.Addr], *arch.Regs) {
 					v = 0
 				}
 			}
-			m.W[(cfa(i)+uint64(int64(s.Off))-0x7000)/8] = v
+			m.w[(cfa(i)+uint64(int64(s.Off))-0x7000)/8] = v
 		}
 	}
 	var r arch.Regs
@@ -48,7 +65,7 @@ func TestWalk(t *testing.T) {
 			if len(fs) != 64 || stop.Reason != ZeroReturn {
 				t.Errorf("got %d frames, %v, want 64, zero_return", len(fs), stop.Reason)
 			}
-			m.W = m.W[:60]
+			m.w = m.w[:60]
 			fs, stop = w.Walk(nil, r)
 			if len(fs) != 31 || stop.Reason != MemoryMissing || stop.At != 0x7000+60*8+8 {
 				t.Errorf("got %d frames, %v at %v", len(fs), stop.Reason, stop.At)
@@ -311,8 +328,8 @@ func TestTowerAllocs(t *testing.T) {
 type lean struct{ *tower }
 
 func (m *lean) View(a arch.Addr, n int) []byte {
-	if b := m.bytes.View(a, n); b != nil {
-		return b
+	if s := &m.bytes; a >= s.At && a < s.At+arch.Addr(len(s.Data)) && int(a-s.At)+n <= len(s.Data) {
+		return s.Data[a-s.At:][:n]
 	}
 	return m.synth.View(a, n)
 }

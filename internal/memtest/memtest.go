@@ -67,24 +67,6 @@ func (m Pieces[A]) View(a A, n int) []byte {
 // Word returns the 8 bytes at a.
 func (m Pieces[A]) Word(a A) (uint64, bool) { return word(m.View(a, 8)) }
 
-// Words are a memory of aligned words from At on, which can only be read as words.
-type Words[A ~uint64] struct {
-	At A
-	W  []uint64
-}
-
-// Word returns the word at a.
-func (m *Words[A]) Word(a A) (uint64, bool) {
-	i := (a - m.At) / 8
-	if a < m.At || a%8 != 0 || int(i) >= len(m.W) {
-		return 0, false
-	}
-	return m.W[i], true
-}
-
-// View returns nil.
-func (m *Words[A]) View(a A, n int) []byte { return nil }
-
 // A Sparse is a stack as a recording of a program has it: the words that were
 // written, and zero for the others from Lo up to Hi. Under it lie the images.
 type Sparse[A ~uint64] struct {
