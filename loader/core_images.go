@@ -31,7 +31,7 @@ func (c *core) images() {
 // A coreImages finds the images of an ELF core and puts them into the list that
 // every format of dumps fills.
 type coreImages struct {
-	*imageList
+	imageList
 	auxv map[uint64]uint64 // the auxiliary vector, by type of entry; nil if the core has none
 }
 

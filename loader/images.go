@@ -26,8 +26,8 @@ type sourceKey struct{ path, id string }
 
 // newImageList returns an empty list for the process p, whose CPU and memory are
 // known.
-func newImageList(p *Process, opt *Options) *imageList {
-	return &imageList{p: p, mem: p.Memory, find: opt.Find, limit: opt.Limits.Images,
+func newImageList(p *Process, opt *Options) imageList {
+	return imageList{p: p, mem: p.Memory, find: opt.Find, limit: opt.Limits.Images,
 		sources: map[sourceKey]*source{}, byPath: map[string]*source{}}
 }
 
