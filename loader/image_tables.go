@@ -9,7 +9,7 @@ import (
 )
 
 // asked remembers what was asked of an image, for a trim: the tables that only
-// a file's section headers told of, and the symbols that were looked up.
+// a file's section headers have, and the symbols that were looked up.
 type asked struct {
 	mu      sync.Mutex
 	got     map[string]arch.Span
@@ -24,7 +24,7 @@ type found struct {
 }
 
 // Table returns where in the process a table of the image lies that is mapped
-// with it. Program headers tell of ".eh_frame_hdr" and, through it, of
+// with it. Program headers lead to ".eh_frame_hdr" and, through it, to
 // ".eh_frame", whose end is then that of its segment: a zero length ends the
 // table itself. PE's ".pdata" is data directory 3. Everything else (".plt",
 // ".plt.sec", ".text", ".dynsym") needs the section headers of the image's file.
@@ -150,7 +150,7 @@ func (l linkedMemory) View(a arch.Addr, n int) []byte {
 // Lookup returns where a symbol of the dynamic symbol table lies, and its
 // size: through the hash table that the dynamic linker uses, a few words each
 // time. Of PE it looks in the export table, where no sizes are. ok is false
-// when there is no such symbol, or what tells of it is missing.
+// when there is no such symbol, or when bytes that lead to it are missing.
 //
 // A trimmed core keeps the answer instead of the pages that led to it.
 func (m *Image) Lookup(name string) (a arch.Addr, size uint64, ok bool) {

@@ -24,7 +24,7 @@ func openPLT(s *Symbolizer, img *loader.Image) *table {
 // pltTable finds what openPLT does in the sections of an image; section gives
 // where one lies and its bytes.
 //
-// The function is told by the slot of the global offset table that an entry jumps
+// The function is found by the slot of the global offset table that an entry jumps
 // through: the dynamic linker fills it in by a relocation, which has the symbol.
 // Entries of .plt.got, for functions whose address is taken too, are filled in at
 // once, by .rela.dyn.
