@@ -41,16 +41,16 @@ type Walker struct {
 	oldest  arch.Addr  // the last Frame of its chain; 0 if it has none
 	chain   code.Chain // of which a rescue has passed some
 	saved   savedRegs  // what Frames have of the managed frames ahead
-	whole   code.Chain // chain and saved as they were at the leaf
-	first   savedRegs
-	regs    arch.Regs // room for those that a Frame holds
-	left    int       // words that searches of this walk may still look at; see maxSearch
-	now     Frame     // that the walk is at
-	out     []Frame   // of Walk, so far
-	gap     bool      // now is a gap, and the native walker is behind it
-	n       int       // frames so far, without gaps
+	regs    arch.Regs  // room for those that a Frame holds
+	left    int        // words that searches of this walk may still look at; see maxSearch
+	now     Frame      // that the walk is at
+	out     []Frame    // of Walk, so far
+	gap     bool       // now is a gap, and the native walker is behind it
+	n       int        // frames so far, without gaps
 	stop    unwind.Stop
 	cache   [cacheSize]lookup
+	whole   code.Chain // chain and saved as they were at the leaf
+	first   savedRegs
 }
 
 // A lookup is a remembered answer of Session.Lookup.
@@ -314,10 +314,20 @@ func (w *Walker) blame() {
 	}
 }
 
-// arrive takes note of the frame that the native walker is at.
+// arrive takes note of the frame that the native walker is at. It writes in place:
+// a Frame that is copied more often than needed is felt in the time of a walk.
 func (w *Walker) arrive() bool {
 	w.n++
-	w.now = w.frame()
+	n, f := w.native.Frame(), &w.now
+	f.Kind, f.By, f.PC, f.SP, f.Why = Native, n.By, n.PC, n.SP, unwind.Stop{}
+	if len(w.s.Runtimes) == 0 {
+		return true
+	}
+	l := w.lookup(n.PC.Lookup())
+	f.Code, f.Runtime = l.code, l.rt
+	if l.code.Managed() {
+		f.Kind = Managed
+	}
 	return true
 }
 
@@ -357,7 +367,10 @@ func (w *Walker) of(t *loader.Thread) {
 		if !ok {
 			break
 		}
-		if w.oldest = f.Addr; w.saved.at.sp == 0 && f.SavesRegs {
+		if w.oldest = f.Addr; !f.SavesRegs {
+			continue
+		}
+		if w.saved.at.sp == 0 {
 			w.saved.chain = c
 			w.saved.take(f)
 		}
@@ -365,21 +378,6 @@ func (w *Walker) of(t *loader.Thread) {
 			w.hijacks = append(w.hijacks, unwind.Hijack{Slot: sp, Return: ret, SP: sp})
 		}
 	}
-}
-
-// frame describes the frame that the native walker is at.
-func (w *Walker) frame() Frame {
-	n := w.native.Frame()
-	f := Frame{By: n.By, PC: n.PC, SP: n.SP}
-	if len(w.s.Runtimes) == 0 {
-		return f
-	}
-	l := w.lookup(n.PC.Lookup())
-	f.Code, f.Runtime = l.code, l.rt
-	if f.Code.Managed() {
-		f.Kind = Managed
-	}
-	return f
 }
 
 // lookup is Session.Lookup with a memory.

@@ -85,7 +85,8 @@ type Framing interface {
 	Restore(f Frame, regs *arch.Regs) (exact, ok bool)
 	// TrippedHijack returns, for the Frame of a thread that has returned through
 	// a hijacked return address, the true return address and the stack pointer
-	// behind that return; ok is false for any other Frame.
+	// behind that return; ok is false for any other Frame. It is asked of Frames
+	// with SavesRegs only.
 	TrippedHijack(f Frame) (ret, sp arch.Addr, ok bool)
 }
 
