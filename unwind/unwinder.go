@@ -45,7 +45,8 @@ type Options struct {
 // read-only, and safe for concurrent use.
 type Unwinder struct {
 	abi    *arch.ABI
-	arch   *arch.Arch // of abi
+	arch   *arch.Arch  // of abi
+	saved  arch.RegSet // abi.CalleeSaved, for every step
 	mem    Memory
 	max    int
 	given  []Known // Options.Sources
@@ -76,7 +77,7 @@ func New(abi *arch.ABI, mem Memory, images []Image, opt *Options) *Unwinder {
 	if opt == nil {
 		opt = &Options{}
 	}
-	u := &Unwinder{abi: abi, arch: abi.Arch, mem: mem, given: opt.Sources,
+	u := &Unwinder{abi: abi, arch: abi.Arch, saved: abi.CalleeSaved, mem: mem, given: opt.Sources,
 		max:        cmp.Or(opt.MaxFrames, 1_000_000),
 		code:       opt.Code,
 		executable: opt.Executable, entries: opt.Entries}

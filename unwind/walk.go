@@ -192,7 +192,7 @@ func (w *Walker) apply(r *arch.Rule, by By) bool {
 	if !w.commit(c.PC, c.SP, c.RAAt, r.Signal, !r.NoSP, by) {
 		return false
 	}
-	s.Regs.Keep(w.u.abi.CalleeSaved)
+	s.Regs.Keep(w.u.saved)
 	for i := range r.Saved[:r.N] {
 		reg := r.Saved[i].Reg
 		if c.Holes>>i&1 == 0 {
