@@ -9,6 +9,9 @@ import (
 // A Runtime is one managed runtime in a process. It is read-only, and safe for
 // concurrent use. What it reads of the process's memory may be missing: then it
 // says less, and never something wrong.
+//
+// A Runtime is a pointer, or another value that can be compared: names of methods
+// are kept in maps by their runtime.
 type Runtime interface {
 	// Info says which runtime this is.
 	Info() Info
