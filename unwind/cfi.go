@@ -46,7 +46,6 @@ type cfi struct {
 	abi   *arch.ABI
 	nregs int
 	span  arch.Span // of the image
-	bias  uint64
 	sect  section
 	base  objfile.Bases // of pointers; Func differs by FDE, and is not set here
 	ptrs  objfile.Pointers

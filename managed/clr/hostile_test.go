@@ -73,7 +73,7 @@ func TestHostileSections(t *testing.T) {
 	for range 50 {
 		r.sections(func(rangeSection) bool { return true })
 	}
-	if d := time.Since(began); d > 10*time.Second {
+	if d := time.Since(began); d > time.Minute {
 		t.Errorf("50 lists took %v", d)
 	}
 	x := orphanIndex{layout: precodeLayout{page: pageSize, size: 24}}
