@@ -42,7 +42,7 @@ func amd64Start() (p amd64Path) {
 // amd64PLTPushed returns how many bytes of arguments for the dynamic linker
 // lie above the stack pointer when pc is in the lazy-binding half of a PLT
 // (System V ABI, AMD64 supplement, figure 5.2): an entry pushes its number and
-// jumps to the first entry, that one pushes a word and jumps to the linker.
+// jumps to the first entry, the first entry pushes a word and jumps to the linker.
 // linkers differ in whether they describe these bytes; lld does not.
 func amd64PLTPushed(mem Memory, pc Addr) int64 {
 	before := func(n int, op string) bool {

@@ -31,7 +31,7 @@ func noted(id string) []byte {
 }
 
 // One file is found by the identity that it holds, whatever its name, and by its
-// name, so that a file of another build is told of.
+// name, so that the reader learns of a file of another build.
 func TestFileFinder(t *testing.T) {
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "renamed.so")

@@ -51,7 +51,7 @@ func TestHostileFileOffset(t *testing.T) {
 	}
 }
 
-// Notes that are told of again and again are read once.
+// Notes that the headers name again and again are read once.
 func TestHostileNotes(t *testing.T) {
 	var b buildCore
 	for range 2000 {

@@ -42,7 +42,7 @@ func TestDamagedPacking(t *testing.T) {
 			}
 		}
 		p.Close()
-		// So little that it is no dump: the packing is told of all the same.
+		// So little that it is no dump: the error names the packing all the same.
 		if err := os.WriteFile(path, data[:40], 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -103,7 +103,7 @@ func TestTrimPrivateBound(t *testing.T) {
 	}
 }
 
-// Variables are known by their look where nothing tells of them.
+// Variables are known by their look where no list of variables is in the dump.
 func TestVariables(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"\x00PATH=/bin:/usr/bin\x00x", "PATH=/bin:/usr/bin"},

@@ -277,7 +277,7 @@ func TestUnknownRuntime(t *testing.T) {
 	})
 }
 
-// A core that tells of no thread opens, and says so.
+// A core without notes of threads opens, and says so.
 func TestNoThreads(t *testing.T) {
 	c := editable(t, "net10-hello")
 	c.Notes(func(name string, typ uint32, _ []byte) bool { return name != "CORE" || typ != 1 })

@@ -14,7 +14,7 @@ import (
 type Options struct {
 	MaxFrames int // of one stack; 0: 1,000,000
 	// Runtimes are kinds of runtimes besides those that Seam reads by itself.
-	// Code that one of those knows is not looked for here.
+	// They are not asked about code that Seam's own runtimes know.
 	Runtimes []code.Finder
 }
 

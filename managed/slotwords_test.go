@@ -115,7 +115,7 @@ func TestBadReturnAddress(t *testing.T) {
 							t.Errorf("%s: thread %d, return address %d is %#x: frame %d is %v", name, th.OSID, k, word, k, placeOf(&fs[k]))
 							return
 						}
-						// Of an address that no list tells of, only the runtime's map of code
+						// Of an address that stands in no list, only the runtime's map of code
 						// says that it is none, and a cut dump has that in parts.
 						unknown := why.Reason == unwind.InfoMissing && word == 0x200000002
 						if !unknown && (why.Reason != unwind.BadReturnAddress || why.At != arch.Addr(slot)) {

@@ -61,7 +61,7 @@ func (m *space) Word(a arch.Addr) (uint64, bool) {
 }
 
 // Real programs were single-stepped, with a shadow stack kept by their calls
-// and returns. At every instruction our stack must be that one.
+// and returns. At every instruction our stack must be the same.
 func TestEveryInstruction(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 90 MB of states")

@@ -145,13 +145,13 @@ func (c *Core) Replace(was, by []byte) (n int) {
 	}
 }
 
-// lists reports whether the core tells of mappings whose bytes it does not hold,
+// lists reports whether the core lists mappings whose bytes it does not hold,
 // as kernels do: what it does not tell of was not mapped, then.
 func (c *Core) lists() bool {
 	return slices.ContainsFunc(c.progs, func(p prog) bool { return p.typ == uint32(elf.PT_LOAD) && p.memsz > p.filesz })
 }
 
-// Hole takes the n bytes at a out of memory. A core that tells of all mappings
+// Hole takes the n bytes at a out of memory. A core that lists all mappings
 // goes on to tell that they were mapped.
 func (c *Core) Hole(a, n uint64) {
 	var out []prog

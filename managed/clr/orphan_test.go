@@ -46,7 +46,7 @@ func TestPrecodes(t *testing.T) {
 					t.Errorf("%s: the method at %v is %#x, not %v", path, m.Span.Lo, m.ID, md)
 				}
 			}
-			// What tells of a MethodDesc that is missing holds of those that are there.
+			// What stands for a MethodDesc that is missing is right for those that are there.
 			for _, m := range r.orphans.methods {
 				flags, ok1 := r.u16(field(m.by, r.names.MDFlags))
 				kind, ok2 := r.u16(field(m.by, r.names.InstFlags))
