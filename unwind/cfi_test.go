@@ -268,6 +268,19 @@ func TestAbsoluteOfFileAndDump(t *testing.T) {
 	}
 }
 
+// The dynamic loader does not see .debug_frame: an address in it is always one of
+// the file, also where it happens to lie in the image as it was mapped.
+func TestDebugFrameIsNotRelocated(t *testing.T) {
+	const bias = 0x1000
+	m := newDebug(arch.AMD64, []function{{lo: synthBase + 0x2000, size: 0x40}})
+	m.bias = bias
+	for pc, want := range map[arch.Addr]string{synthBase + 0x2010: "none", synthBase + bias + 0x2010: "cfa=r7+8 r16=c-8"} {
+		if got, f := rowOf(m, arch.PC{Addr: pc, Exact: true}); got != want {
+			t.Errorf("%v: got %q %v, want %q", pc, got, f, want)
+		}
+	}
+}
+
 // FDEs by the thousand that name one broken CIE, or each a CIE of its own, cost
 // neither minutes nor gigabytes.
 func TestHostileCIEs(t *testing.T) {
