@@ -36,7 +36,7 @@ type pointers struct {
 func (p *pointers) find(m *Memory, images []*Image) map[arch.Addr]struct{} {
 	p.once.Do(func() {
 		p.to = map[arch.Addr]struct{}{}
-		var spans []arch.Span
+		var spans arch.Spans
 		for _, im := range images {
 			if im.Flat && im.pe == nil {
 				spans = append(spans, im.span) // by address, as images are
@@ -66,7 +66,7 @@ func (p *pointers) find(m *Memory, images []*Image) map[arch.Addr]struct{} {
 				for i := 0; i+8 <= len(chunk); i += 8 {
 					w := binary.LittleEndian.Uint64(chunk[i:])
 					k := (w - lo) >> shift
-					if w-lo < size && near[k>>6]>>(k&63)&1 != 0 && inAny(spans, arch.Addr(w)) {
+					if w-lo < size && near[k>>6]>>(k&63)&1 != 0 && spans.Has(arch.Addr(w)) {
 						p.to[arch.Addr(w)] = struct{}{}
 					}
 				}
@@ -77,17 +77,6 @@ func (p *pointers) find(m *Memory, images []*Image) map[arch.Addr]struct{} {
 		}
 	})
 	return p.to
-}
-
-// inAny reports whether a lies in one of the spans, which are sorted.
-func inAny(spans []arch.Span, a arch.Addr) bool {
-	i, _ := slices.BinarySearchFunc(spans, a, func(s arch.Span, a arch.Addr) int {
-		if s.Hi <= a {
-			return -1
-		}
-		return 1
-	})
-	return i < len(spans) && spans[i].Has(a)
 }
 
 // metadataParts returns where a PE file has its metadata root and the streams of

@@ -32,10 +32,10 @@ type Memory struct {
 	track  *pageSet  // nil unless reads are to be remembered
 	bare   *Memory   // where track is not nil: the same memory, whose reads are not remembered
 
-	access  bool        // the flags in mapped say what may be executed
-	trimmed bool        // flags of 0 of bytes that are there mean that it is not known
-	noted   []arch.Span // what notes list as mapped, whether or not a segment does; sorted, not overlapping
-	gate    arch.Span   // ABI.Gate
+	access  bool       // the flags in mapped say what may be executed
+	trimmed bool       // flags of 0 of bytes that are there mean that it is not known
+	noted   arch.Spans // what notes list as mapped, whether or not a segment does
+	gate    arch.Span  // ABI.Gate
 }
 
 const hints = 512

@@ -2,7 +2,6 @@ package loader
 
 import (
 	"debug/elf"
-	"sort"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -72,7 +71,7 @@ func (m *Memory) executable(a arch.Addr) (exec, known bool) {
 		return false, false
 	case f != nil:
 		return f.img.executable(a)
-	case has(m.noted, a):
+	case m.noted.Has(a):
 		return false, false
 	case a < arch.LowestMapped:
 		return false, true
@@ -105,12 +104,6 @@ func (m *Memory) blurred(i int, a arch.Addr) bool {
 		}
 	}
 	return false
-}
-
-// has reports whether one of spans, which are sorted and do not overlap, holds a.
-func has(spans []arch.Span, a arch.Addr) bool {
-	i := sort.Search(len(spans), func(i int) bool { return spans[i].Hi > a })
-	return i < len(spans) && spans[i].Lo <= a
 }
 
 // flagsAt returns the permissions of the byte at a, which is at hand, as p_flags

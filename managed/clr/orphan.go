@@ -194,7 +194,8 @@ const (
 
 // fill finds all precodes of code in a heap of the JIT.
 func (x *orphanIndex) fill(r *Runtime) {
-	var told, heaps []arch.Span
+	var told []arch.Span
+	var heaps arch.Spans
 	all := arch.Span{Lo: ^arch.Addr(0)} // that precodes and code are known to lie in
 	r.sections(func(s rangeSection) bool {
 		if s.r2r != 0 || s.span.Hi <= s.span.Lo {
@@ -214,7 +215,7 @@ func (x *orphanIndex) fill(r *Runtime) {
 		for _, s := range spans {
 			x.search(r, s, &left, func(target, md, at arch.Addr) {
 				methods = append(methods, precode{md, at})
-				if inSpans(heaps, target) {
+				if heaps.Has(target) {
 					list = append(list, precode{target, at})
 				}
 			})
@@ -251,18 +252,6 @@ func (x *orphanIndex) search(r *Runtime, span arch.Span, left *int, yield func(t
 			}
 		}
 	}
-}
-
-// inSpans reports whether a lies in one of spans, which are sorted and do not
-// overlap.
-func inSpans(spans []arch.Span, a arch.Addr) bool {
-	i, _ := slices.BinarySearchFunc(spans, a, func(s arch.Span, a arch.Addr) int {
-		if s.Hi <= a {
-			return -1
-		}
-		return 1
-	})
-	return i < len(spans) && spans[i].Has(a)
 }
 
 // nativeCode returns the code of an ordinary method that has a slot for it, else 0.
