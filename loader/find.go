@@ -46,9 +46,14 @@ func MultiFinder(fs ...Finder) Finder {
 func (f finders) Find(id ImageID, path string) []string { return slices.Collect(f.each(id, path)) }
 
 func (f finders) each(id ImageID, path string) iter.Seq[string] {
+	return f.all(func(g Finder) iter.Seq[string] { return each(g, id, path) })
+}
+
+// all yields what one finder after the other has.
+func (f finders) all(of func(Finder) iter.Seq[string]) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, g := range f {
-			for p := range each(g, id, path) {
+			for p := range of(g) {
 				if !yield(p) {
 					return
 				}

@@ -137,15 +137,7 @@ func eachDebug(f Finder, id ImageID, image string) iter.Seq[string] {
 }
 
 func (f finders) eachDebug(id ImageID, image string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, g := range f {
-			for p := range eachDebug(g, id, image) {
-				if !yield(p) {
-					return
-				}
-			}
-		}
-	}
+	return f.all(func(g Finder) iter.Seq[string] { return eachDebug(g, id, image) })
 }
 
 // debugFolder is where distributions put separate debug files.
