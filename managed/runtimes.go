@@ -8,5 +8,5 @@ import (
 // runtimes is the table of the runtimes that Seam reads: a line each. If two know
 // the same code, the upper one is asked for it. Options.Runtimes adds to it.
 var runtimes = []code.Finder{
-	{Name: "coreclr", Find: clr.Find},
+	clr.Find,
 }

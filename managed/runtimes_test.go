@@ -26,9 +26,9 @@ type entry struct {
 
 // tables returns a line for the table of runtimes that finds t in any process.
 func tables(t *table) []code.Finder {
-	return []code.Finder{{Name: "table", Find: func(*loader.Process) ([]code.Runtime, []loader.Warning) {
+	return []code.Finder{func(*loader.Process) ([]code.Runtime, []loader.Warning) {
 		return []code.Runtime{t}, nil
-	}}}
+	}}
 }
 
 func (t *table) Info() code.Info { return code.Info{Kind: "table"} }

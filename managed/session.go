@@ -71,8 +71,8 @@ func Open(p *loader.Process, opt *Options) *Session {
 // read finds the runtimes and their threads.
 func (s *Session) read(finders []code.Finder) {
 	s.threads, s.Runtimes, s.Warnings = map[uint32]managedThread{}, nil, nil
-	for _, f := range finders {
-		rts, warns := f.Find(s.Process)
+	for _, find := range finders {
+		rts, warns := find(s.Process)
 		s.Runtimes, s.Warnings = append(s.Runtimes, rts...), append(s.Warnings, warns...)
 	}
 	for _, rt := range s.Runtimes {

@@ -36,15 +36,13 @@ type Info struct {
 	How     string        // where its structures' layouts come from: for CoreCLR "descriptor" or "table"
 }
 
-// A Finder is a kind of runtime, and how it is found in a process. The table of
-// package managed has one for each kind that Seam reads, and managed.Options
-// takes more.
-type Finder struct {
-	Name string // as "coreclr"
-	// Find returns the runtimes of this kind in p, none if it has none. A runtime
-	// that was found and cannot be read is a warning that says why.
-	Find func(p *loader.Process) ([]Runtime, []loader.Warning)
-}
+// A Finder finds the runtimes of one kind in a process. The table of package
+// managed has a Finder for each kind that Seam reads, and managed.Options takes
+// more.
+//
+// It returns the runtimes of its kind in p, none if p has none. A runtime that was
+// found and cannot be read is a warning that says why.
+type Finder func(p *loader.Process) ([]Runtime, []loader.Warning)
 
 // Unwinding is a runtime that knows how its code is left. Code of a runtime that
 // does not is left as native code without unwind information is: by following

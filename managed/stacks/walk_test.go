@@ -171,7 +171,7 @@ func TestPanic(t *testing.T) {
 		t.Fatal("no thread is to fail, or none before it is not")
 	}
 	find := func(*loader.Process) ([]code.Runtime, []loader.Warning) { return []code.Runtime{broken{pc}}, nil }
-	s := managed.Open(whole.Session().Process, &managed.Options{Runtimes: []code.Finder{{Name: "broken", Find: find}}})
+	s := managed.Open(whole.Session().Process, &managed.Options{Runtimes: []code.Finder{find}})
 	for _, n := range []int{1, 4} {
 		stacks, came := Of(s, &Options{Workers: n}), 0
 		for th, err := range stacks.All() {
