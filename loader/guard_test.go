@@ -54,18 +54,24 @@ func cut(t testing.TB, path string, n int) {
 // mapped is whether this program maps files at all.
 const mapped = runtime.GOOS != "windows"
 
-// What a dump loses while it is open is missing from then on, and the rest is
-// as it was.
-func TestCutWhileOpen(t *testing.T) {
+// mappedPages opens a core of eight pages, whose file is mapped.
+func mappedPages(t *testing.T) (path string, p *Process) {
 	if !mapped {
 		t.Skip("files are not mapped here")
 	}
-	path := pages(t, 8)
+	path = pages(t, 8)
 	p, err := Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	t.Cleanup(func() { p.Close() })
+	return path, p
+}
+
+// What a dump loses while it is open is missing from then on, and the rest is
+// as it was.
+func TestCutWhileOpen(t *testing.T) {
+	path, p := mappedPages(t)
 	const last = 0x10000 + 7*pageSize
 	if v, ok := p.Memory.Word(last); !ok || v != last { // its segment is found last
 		t.Fatalf("%#x %v", v, ok)
@@ -74,7 +80,7 @@ func TestCutWhileOpen(t *testing.T) {
 	cut(t, path, 3*pageSize)
 
 	n, after := 0, false
-	err = p.Guard(func() { n++; p.Memory.Word(last); after = true })
+	err := p.Guard(func() { n++; p.Memory.Word(last); after = true })
 	var lost *LostError
 	if !errors.As(err, &lost) || !lost.Again || lost.Path != path || n != 1 || after {
 		t.Fatalf("the first read: %v, after %d", err, n)
@@ -112,15 +118,7 @@ func TestCutWhileOpen(t *testing.T) {
 
 // A page that comes to be missing is asked for again without it.
 func TestGuardRetry(t *testing.T) {
-	if !mapped {
-		t.Skip("files are not mapped here")
-	}
-	path := pages(t, 8)
-	p, err := Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	path, p := mappedPages(t)
 	n, oks := 0, 0
 	cut(t, path, 2*pageSize)
 	if err := p.GuardRetry(func() {
