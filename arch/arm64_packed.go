@@ -82,7 +82,7 @@ func arm64Unpack(w uint32, made *[arm64MaxPacked]byte) (i arm64Info) {
 	return i
 }
 
-// emit writes a code, or several, before those that are there.
+// emit writes codes in front of the codes that have been written.
 func (p *arm64Packing) emit(codes ...byte) {
 	p.at -= len(codes)
 	copy(p.made[p.at:], codes)

@@ -156,7 +156,8 @@ func roffText(text string) string {
 }
 
 // roffEscape has the characters that roff would take for commands, or print as
-// others: a hyphen is none of those that a shell takes.
+// other characters: "-" comes out as a typographic hyphen, with which a flag that is
+// copied from the page does not work in a shell.
 var roffEscape = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\t", "    ")
 
 // roff returns text so that roff prints it as it stands. A line that begins with

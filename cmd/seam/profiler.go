@@ -57,9 +57,9 @@ func (d *dump) view(t *loader.Thread, view []profiler.ViewFrame) report.View {
 	if left == 0 {
 		left = math.MaxInt
 	}
-	// All callbacks are named, also those that are left out, because what is
-	// missing for their names is reported. Of runs only the frames that are shown
-	// are named.
+	// All callbacks are named, whether or not the limit lets them be shown, because
+	// the report says which files are missing for names. Of the native frames of a
+	// run only the shown ones are named.
 	var frames []managed.Frame
 	var runs []int // for each callback, how many frames of its run are shown; -1: the callback is left out
 	for i := range view {

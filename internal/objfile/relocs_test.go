@@ -120,7 +120,7 @@ func TestHostileRelocations(t *testing.T) {
 	}
 }
 
-// The base relocations of a DLL are those that llvm-readobj lists.
+// llvm-readobj lists the same base relocations of a DLL.
 func TestBaseRelocations(t *testing.T) {
 	data := buildPE(t)
 	h, err := ParsePE(data)
