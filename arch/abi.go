@@ -39,6 +39,22 @@ type ABI struct {
 	// SignalMark is a word of 4 bytes that each ucontext_t has which the kernel
 	// pushes, and where; nil where there is none.
 	SignalMark *Mark
+	// Throw is how NativeAOT's runtime begins an exception; nil where that is not
+	// known.
+	Throw *Throw
+}
+
+// A Throw is what NativeAOT's RhpThrowEx, RhpThrowHwEx and RhpRethrow leave on the
+// stack: a PAL_LIMITED_CONTEXT with the registers of the code that threw. For a
+// fault in managed code nothing has called: the signal handler has put RhpThrowHwEx
+// there and the faulting pc in a register, so no unwind information is right
+// (src/coreclr/nativeaot/Runtime/<cpu>/ExceptionHandling.S).
+type Throw struct {
+	Context Layout // the PAL_LIMITED_CONTEXT
+	// At returns how far above the stack pointer the context lies while the call
+	// that returns to ret runs. It reports false where the instructions before
+	// ret are not those of the runtime, or not at hand.
+	At func(mem Memory, ret Addr) (off int, ok bool)
 }
 
 // A SigReturn is the code that a signal handler of Linux returns to, which asks

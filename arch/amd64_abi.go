@@ -1,5 +1,7 @@
 package arch
 
+import "encoding/binary"
+
 // amd64Linux is the ABI of Linux on x86-64.
 var amd64Linux = &ABI{
 	OS: Linux, Arch: AMD64, NativeFormat: "elf",
@@ -29,6 +31,19 @@ var amd64Linux = &ABI{
 		{"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", []int{0, 7}, 0}, // mov rax, 15; syscall
 		{"\xb8\x0f\x00\x00\x00\x0f\x05", []int{0, 5}, 0},         // mov eax, 15; syscall
 	},
+	Throw: &Throw{At: amd64Throw, Context: Layout{Size: 80, Fields: []Field{
+		{amd64RIP, 0}, {amd64RSP, 8}, {amd64RBP, 16}, {amd64RBX, 32},
+		{amd64R12, 48}, {amd64R13, 56}, {amd64R14, 64}, {amd64R15, 72}}}},
+}
+
+// amd64Throw reads "lea rdx, [rsp+off]; mov [rsi+8], rdx; call" and the int3
+// behind it.
+func amd64Throw(mem Memory, ret Addr) (off int, ok bool) {
+	b := mem.View(ret-17, 18)
+	if b == nil || string(b[:4]) != "\x48\x8d\x94\x24" || string(b[8:13]) != "\x48\x89\x56\x08\xe8" || b[17] != 0xcc {
+		return 0, false
+	}
+	return int(int32(binary.LittleEndian.Uint32(b[4:]))), true
 }
 
 // amd64Windows is the ABI of Windows on x86-64.

@@ -161,13 +161,18 @@ func (m *Image) Lookup(name string) (a arch.Addr, size uint64, ok bool) {
 	if !kept {
 		f.at, f.size, f.ok = m.lookup(m.mem.Untracked(), name)
 	}
+	m.answered(name, f)
+	return f.at, f.size, f.ok
+}
+
+// answered notes for a trim where the symbol of a name lies.
+func (m *Image) answered(name string, f found) {
 	m.asked.mu.Lock()
 	defer m.asked.mu.Unlock()
 	if m.asked.lookups == nil {
 		m.asked.lookups = map[string]found{}
 	}
 	m.asked.lookups[name] = f
-	return f.at, f.size, f.ok
 }
 
 // lookup is Lookup, reading from mem.

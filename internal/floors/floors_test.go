@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"internal/ecma"},
 	{"loader", "unwind"},
 	{"managed/code"},
-	{"managed/clr"},
+	{"managed/clr", "managed/nativeaot"},
 	{"managed"},
 	{"internal/symbolize"},
 	{"managed/stacks"},

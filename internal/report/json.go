@@ -143,7 +143,7 @@ func (b *jsonBuffer) dump(d *stacks.Dump) {
 func (b *jsonBuffer) thread(t *stacks.Thread) {
 	b.num("tid", int64(t.TID))
 	b.str("name", t.Name)
-	b.numIf("managed_id", int64(t.ManagedID), t.Managed())
+	b.numIf("managed_id", int64(t.ManagedID), t.ManagedID != 0)
 	b.str("mode", string(t.Mode))
 	b.boolean("crashed", t.Crashed)
 	e := t.Exception

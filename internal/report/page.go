@@ -72,10 +72,17 @@ func (p *page) title(h *Head) {
 		if version == "" {
 			version = "of unknown version"
 		}
-		s += fmt.Sprintf(", %s %s (%s)", map[string]string{"coreclr": ".NET"}[r.Kind], clean(version), clean(r.Image))
+		kind := runtimeKinds[r.Kind]
+		if kind == "" {
+			kind = clean(r.Kind)
+		}
+		s += fmt.Sprintf(", %s %s (%s)", kind, clean(version), clean(r.Image))
 	}
 	p.line(bold, s)
 }
+
+// runtimeKinds are the names of runtimes, for eyes.
+var runtimeKinds = map[string]string{"coreclr": ".NET", "nativeaot": ".NET NativeAOT"}
 
 // tail writes what is missing, and what to do about it.
 func (p *page) tail(t *stacks.Summary) {

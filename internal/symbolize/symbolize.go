@@ -15,7 +15,26 @@ import (
 // when every source before it had no name for an address.
 type source struct {
 	name string
-	open func(s *Symbolizer, img *loader.Image) *table
+	open func(s *Symbolizer, img *loader.Image) lookup
+}
+
+// A lookup knows symbols of an image.
+type lookup interface {
+	// lookup returns the name of the symbol that a lies in, and the symbol's
+	// addresses.
+	lookup(a arch.LinkAddr) (name string, start, end arch.LinkAddr, ok bool)
+	// last reports whether what it has no name for has none.
+	last() bool
+}
+
+// tableOf makes a source's open of a function that parses a table.
+func tableOf(open func(s *Symbolizer, img *loader.Image) *table) func(*Symbolizer, *loader.Image) lookup {
+	return func(s *Symbolizer, img *loader.Image) lookup {
+		if t := open(s, img); t != nil {
+			return t
+		}
+		return nil
+	}
 }
 
 // sources lists the ways to names in the order of asking. What a trimmed dump
@@ -25,11 +44,12 @@ type source struct {
 // of them, would reach over them. A separate debug file is no source of its own:
 // the loader finds it, for unwind tables as well.
 var sources = []source{
-	{"kept", openKept},
-	{"plt", openPLT},
-	{"symtab", openSymtab},
-	{"dynsym", openDynsym},
-	{"gnu_debugdata", openDebugData},
+	{"kept", tableOf(openKept)},
+	{"plt", tableOf(openPLT)},
+	{"symtab", tableOf(openSymtab)},
+	{"dynsym", tableOf(openDynsym)},
+	{"gnu_debugdata", tableOf(openDebugData)},
+	{"debug_info", openDebugInfo},
 }
 
 // A Name is what a native address is called.
@@ -53,7 +73,7 @@ type Symbolizer struct {
 // needed, and the answers given.
 type symbols struct {
 	once   []bin.Once // by source
-	tables []*table
+	tables []lookup
 
 	mu    sync.RWMutex
 	named map[arch.LinkAddr]answer
@@ -137,7 +157,7 @@ func (s *Symbolizer) of(img *loader.Image) *symbols {
 	defer s.mu.Unlock()
 	y := s.images[img]
 	if y == nil {
-		y = &symbols{once: make([]bin.Once, len(sources)), tables: make([]*table, len(sources)), named: map[arch.LinkAddr]answer{}}
+		y = &symbols{once: make([]bin.Once, len(sources)), tables: make([]lookup, len(sources)), named: map[arch.LinkAddr]answer{}}
 		s.images[img] = y
 	}
 	return y
@@ -158,12 +178,12 @@ func (y *symbols) answer(s *Symbolizer, img *loader.Image, link arch.LinkAddr) a
 		if t == nil {
 			continue
 		}
-		if e, ok := t.find(link); ok {
-			a = answer{symbol: t.name(e), source: sources[i].name, start: e.at, size: uint64(e.end - e.at)}
+		if name, start, end, ok := t.lookup(link); ok {
+			a = answer{symbol: name, source: sources[i].name, start: start, size: uint64(end - start)}
 			a.function = Demangle(a.symbol)
 			break
 		}
-		if t.final {
+		if t.last() {
 			break
 		}
 	}

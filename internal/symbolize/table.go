@@ -167,16 +167,28 @@ func sortByAddress(es []entry) []entry {
 
 // better reports whether a names their address better than b. Global names
 // beat weak ones and weak ones local ones, as in gdb and elfutils; among equals
-// the name that people call: malloc, not __libc_malloc.
+// the name that people call: malloc, not __libc_malloc. NativeAOT gives a method
+// that the runtime calls two local names, of which the longer has the class.
 func (t *table) better(a, b entry) bool {
 	if a.rank != b.rank {
 		return a.rank < b.rank
 	}
 	x, y := t.bytes(a), t.bytes(b)
+	if managed := qualifies(x, y); managed || qualifies(y, x) {
+		return managed
+	}
 	if c := cmp.Compare(underscores(x), underscores(y)); c != 0 {
 		return c < 0
 	}
 	return len(x) < len(y)
+}
+
+// qualifies reports whether long is short with a class before it, as NativeAOT's
+// compiler mangles a method: S_P_CoreLib_System_Runtime_EH__RhThrowEx.
+func qualifies(long, short []byte) bool {
+	n := len(long) - len(short) - 2
+	return n > 0 && bytes.HasSuffix(long, short) && long[n] == '_' && long[n+1] == '_' &&
+		len(short) > 0 && short[0] != '_' && long[0] != '_' && long[n-1] != '_'
 }
 
 func underscores(s []byte) (n int) {
@@ -200,6 +212,16 @@ func (t *table) find(a arch.LinkAddr) (entry, bool) {
 	}
 	return entry{}, false
 }
+
+func (t *table) lookup(a arch.LinkAddr) (name string, start, end arch.LinkAddr, ok bool) {
+	e, ok := t.find(a)
+	if !ok {
+		return "", 0, 0, false
+	}
+	return t.name(e), e.at, e.end, true
+}
+
+func (t *table) last() bool { return t.final }
 
 // maxName bounds a symbol's name. The longest C++ names seen are some 10 kB.
 const maxName = 1 << 16

@@ -162,3 +162,24 @@ func FuzzSymbols(f *testing.F) {
 		}
 	})
 }
+
+// Of two names that NativeAOT gives a method, the one with its class is taken;
+// names of C libraries that look alike are not taken for such.
+func TestQualifies(t *testing.T) {
+	for _, c := range []struct {
+		long, short string
+		want        bool
+	}{
+		{"S_P_CoreLib_System_Runtime_EH__RhThrowHwEx", "RhThrowHwEx", true},
+		{"RhThrowHwEx", "S_P_CoreLib_System_Runtime_EH__RhThrowHwEx", false},
+		{"__GI___open64", "open64", false},
+		{"__libc_malloc", "malloc", false},
+		{"__RhThrowHwEx", "RhThrowHwEx", false},
+		{"a___b", "b", false},
+		{"a__", "", false},
+	} {
+		if got := qualifies([]byte(c.long), []byte(c.short)); got != c.want {
+			t.Errorf("%s of %s: %v", c.long, c.short, got)
+		}
+	}
+}

@@ -14,7 +14,7 @@ type Thread struct {
 	TID       uint32
 	Name      string     // "" if it has none
 	Mode      Mode       // of the runtime's Thread object
-	ManagedID uint32     // of the runtime's Thread object; means nothing if Mode is [Unmanaged]
+	ManagedID uint32     // of the runtime's Thread object; 0: not known, or Mode is [Unmanaged]
 	Crashed   bool       // the dump was made because of this thread
 	Exception *Exception // a managed exception in progress; nil if there is none
 	Frames    []Frame    // from the leaf to the root
@@ -135,7 +135,11 @@ func (t *Thread) String() string {
 		fmt.Fprintf(&b, " %q", t.Name)
 	}
 	if t.Managed() {
-		fmt.Fprintf(&b, ", managed %d, %s", t.ManagedID, t.Mode)
+		b.WriteString(", managed")
+		if t.ManagedID != 0 {
+			fmt.Fprintf(&b, " %d", t.ManagedID)
+		}
+		fmt.Fprintf(&b, ", %s", t.Mode)
 	}
 	if t.Crashed {
 		b.WriteString(", crashed")
