@@ -36,6 +36,7 @@ type codeLayout struct {
 	SecHeap          int `c:"RangeSection.HeapList"`
 	SecR2R           int `c:"RangeSection.R2RModule"`
 	SecNextForDelete int `c:"RangeSection.NextForDelete"`
+	SecJit           int `c:"RangeSection.JitManager,optional"`
 	SecList          int `c:"RangeSection.RangeList,optional"`
 	ListKind         int `c:"CodeRangeMapRangeList._rangeListType,optional"` // 4 bytes
 
@@ -68,7 +69,7 @@ func (l *codeLayout) fragmentSize() int {
 }
 
 func (l *codeLayout) sectionSize() int {
-	return max(l.SecBegin, l.SecEnd, l.SecFlags, l.SecHeap, l.SecR2R, l.SecNextForDelete, l.SecList) + 8
+	return max(l.SecBegin, l.SecEnd, l.SecFlags, l.SecHeap, l.SecR2R, l.SecNextForDelete, l.SecJit, l.SecList) + 8
 }
 
 func (l *codeLayout) heapSize() int {

@@ -28,6 +28,14 @@ const (
 	CLRToCOMMethodFrame
 	ComMethodFrame
 	ComPrestubMethodFrame
+	// Those from here on ended with .NET 9, MulticastFrame with 8.
+	HelperMethodFrame
+	HelperMethodFrame1
+	HelperMethodFrame2
+	HelperMethodFrame3
+	HelperMethodFrameProtect
+	ProtectByRefsFrame
+	MulticastFrame
 	numFrames
 )
 
@@ -53,6 +61,13 @@ var frameNames = [numFrames]string{
 	CLRToCOMMethodFrame:          "CLRToCOMMethodFrame",
 	ComMethodFrame:               "ComMethodFrame",
 	ComPrestubMethodFrame:        "ComPrestubMethodFrame",
+	HelperMethodFrame:            "HelperMethodFrame",
+	HelperMethodFrame1:           "HelperMethodFrame_1OBJ",
+	HelperMethodFrame2:           "HelperMethodFrame_2OBJ",
+	HelperMethodFrame3:           "HelperMethodFrame_3OBJ",
+	HelperMethodFrameProtect:     "HelperMethodFrame_PROTECTOBJ",
+	ProtectByRefsFrame:           "ProtectByRefsFrame",
+	MulticastFrame:               "MulticastFrame",
 }
 
 func (k FrameKind) String() string {
@@ -67,7 +82,7 @@ func (k FrameKind) String() string {
 func (k FrameKind) transition() bool {
 	switch k {
 	case PrestubMethodFrame, StubDispatchFrame, CallCountingHelperFrame, ExternalMethodFrame,
-		DynamicHelperFrame, PInvokeCalliFrame, CLRToCOMMethodFrame:
+		DynamicHelperFrame, PInvokeCalliFrame, CLRToCOMMethodFrame, MulticastFrame:
 		return true
 	}
 	return false

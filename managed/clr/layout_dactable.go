@@ -2,57 +2,72 @@ package clr
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 )
 
-// A dacTable lets a build be read that is in no table of builds, by the layouts of
-// another build of its release. Servicing builds have the same ones (the descriptors
-// of 10.0.11, 10.0.12 and 10.0.14 do not differ in any of 413 values), and only the
-// addresses of the runtime's variables move. Those are in g_dacTable, which every
-// CoreCLR exports for its debugger library and which every kind of dump holds.
-// Nothing in a dump tells a release from another whose table is as long, so what is
-// found must pass knows.
+// A build is read by the row of its release where there is nothing better: of
+// .NET 10 one that is in no table of builds and whose descriptor is not at hand, of
+// .NET 9 every one, because its descriptor says nothing of code. Three things make
+// up for a descriptor:
 //
-// The layouts are a descriptor's text, layouts/net10-linux-....json for .NET 10. A
-// release whose builds have no descriptor needs one that is written by hand.
+//   - a text in the form of one, layouts/net<major>-<os>-<cpu>.json: the layouts that
+//     all builds of the release have. Servicing builds do not differ in them (10.0.11
+//     to 10.0.14 in none of 413 values, 9.0.18 and 9.0.20 in none of 127). That of
+//     .NET 10 is a build's own; where there is none, it is written by hand;
+//   - g_dacTable, which every CoreCLR exports for its debugger library and which
+//     every kind of dump holds: the addresses of the runtime's variables, and of the
+//     vtables of its classes. Servicing builds add entries (8.0.0 has 155, 8.0.31
+//     157), so that an entry is found by its number and by what it must point at:
+//     see layout_anchor.go;
+//   - the build's own descriptor, as far as it goes: it has the last word.
+//
+// Nothing in a dump tells one release from another, unless the runtime's file with
+// its version is at hand. So every row is tried, and what is found must pass knows.
 type dacTable struct {
-	size uint64 // of g_dacTable in bytes; 0 if builds of the release are not read so
-	// entries are the globals of the text whose values are in g_dacTable, by the
-	// number of the entry: addresses of variables, and in releases whose explicit
-	// Frames are known by their vtables the addresses of those.
+	// entries are the globals whose values are addresses of variables in g_dacTable,
+	// by the number of the entry in the builds that the row was made from.
 	entries map[string]uint64
+	// vtables are the numbers of the entries that have the vtables of classes: of
+	// explicit Frames, in releases where a Frame begins with its vtable, and of the
+	// classes in vtableAnchors. nil if Frames begin with an identifier.
+	vtables map[string]uint64
 }
 
 // dacTableSymbol is exported by CoreCLR on every Unix (src/coreclr/debug/daccess/dacfn.cpp
 // looks it up).
 const dacTableSymbol = "g_dacTable"
 
-// byDacTable reads the runtime in img by the layouts of a release that fits;
-// nil if none does.
-func byDacTable(p *loader.Process, img *loader.Image) *Runtime {
+// byDacTable reads the runtime in img by the layouts of a release that fits; nil if
+// none does. own is its descriptor, nil if there is none; version is "" if it is
+// not known.
+func byDacTable(p *loader.Process, img *loader.Image, own *contract, version, commit string) *Runtime {
 	at, size, ok := img.Lookup(dacTableSymbol)
 	if !ok {
 		return nil
 	}
+	known, use := releaseOf(version)
 	for i := range releases {
 		row := &releases[i]
 		text, err := layouts.ReadFile(fmt.Sprintf("layouts/net%d-%s-%s.json", row.major, p.ABI.OS, p.Arch.Name))
-		if size != row.dac.size || err != nil {
+		if err != nil || version != "" && (row != known || use == lentRow) {
 			continue
 		}
-		r := newRuntime(p, img, "table", fmt.Sprintf("%d.0", row.major))
+		how := "table"
+		if own != nil {
+			how = "descriptor and table"
+		}
+		r := newRuntime(p, img, how, version)
+		if r.Commit = commit; version == "" {
+			r.Version = fmt.Sprintf("%d.0", row.major)
+		}
 		if r.data, err = parseContract(text, make([]uint64, maxPointers)); err != nil {
 			continue
 		}
-		for name, k := range row.dac.entries {
-			g, ok := r.data.globals[name]
-			if v, there := r.word(at + arch.Addr(8*k)); ok && there {
-				g.value = v
-				r.data.globals[name] = g
-			}
-		}
+		r.table = &variableTable{r: r, row: &row.dac, at: at, entries: int(min(size/8, maxVariables)), own: own}
+		r.data.cover(own)
 		if r.layouts() == nil && r.knows() {
 			return r
 		}
@@ -60,19 +75,34 @@ func byDacTable(p *loader.Process, img *loader.Image) *Runtime {
 	return nil
 }
 
+// cover lays over c what another contract has, which may be nil.
+func (c *contract) cover(over *contract) {
+	if over != nil {
+		maps.Copy(c.offsets, over.offsets)
+		maps.Copy(c.globals, over.globals)
+		maps.Copy(c.contracts, over.contracts)
+	}
+}
+
 // knows reports whether most of the runtime's threads are threads of the dump,
 // and its map of code has sections: what layouts of another release would not
 // give. Not all are, because a Thread object keeps the id of a thread that has
 // ended until it is finalized, and a dump may lack a thread.
 func (r *Runtime) knows() bool {
+	ts, _ := r.Threads()
+	return r.ofDump(func(i int) uint64 { return ts[i].OSID }, len(ts)) && r.mapsCode()
+}
+
+// ofDump reports whether most of n ids are those of threads of the dump. An id
+// of 0 is that of a thread that has not started.
+func (r *Runtime) ofDump(id func(i int) uint64, n int) bool {
 	dumped := make(map[uint64]bool, len(r.proc.Threads))
 	for i := range r.proc.Threads {
 		dumped[uint64(r.proc.Threads[i].ID)] = true
 	}
-	ts, _ := r.Threads()
 	with, there := 0, 0
-	for i := range ts {
-		tid := ts[i].OSID
+	for i := range n {
+		tid := id(i)
 		if tid == 0 {
 			continue
 		}
@@ -81,13 +111,46 @@ func (r *Runtime) knows() bool {
 			there++
 		}
 	}
-	if 2*there <= with {
-		return false
-	}
-	found := false
+	return 2*there > with
+}
+
+// mapsCode reports whether the runtime's map of code has a section.
+func (r *Runtime) mapsCode() (found bool) {
 	r.sections(func(s rangeSection) bool {
 		found = s.span.Lo < s.span.Hi
 		return !found
 	})
 	return found
+}
+
+// A variableTable is the g_dacTable of a process, as it is read by a row.
+type variableTable struct {
+	r       *Runtime
+	row     *dacTable
+	at      arch.Addr
+	entries int
+	own     *contract // the build's descriptor, nil if there is none
+}
+
+// maxVariables bounds the entries of a g_dacTable; known ones have 129 to 158.
+const maxVariables = 1 << 10
+
+// entry returns what the k-th entry points at: the address of something in the
+// runtime's image.
+func (t *variableTable) entry(k int) (at arch.Addr, ok bool) {
+	if k < 0 || k >= t.entries {
+		return 0, false
+	}
+	v, ok := t.r.word(t.at + arch.Addr(8*k))
+	return arch.Addr(v), ok && t.r.Image.Span().Has(arch.Addr(v))
+}
+
+// number returns the number of the entry that is v, -1 if none is.
+func (t *variableTable) number(v arch.Addr) int {
+	for k := range t.entries {
+		if at, ok := t.entry(k); ok && at == v {
+			return k
+		}
+	}
+	return -1
 }

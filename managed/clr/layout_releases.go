@@ -6,8 +6,8 @@ import (
 	"github.com/seamwalk/seam/managed/code"
 )
 
-// releases is the table of releases, the newest first. Of .NET 9 and 8 it has what
-// a replay needs; their code is not read, because it lacks where that is kept.
+// releases is the table of releases, the newest first. Of .NET 8 it has what a
+// replay needs; its code is not read, because it lacks where that is kept.
 // See docs/adding.md for what a row needs.
 var releases = []release{{
 	major:     10,
@@ -20,7 +20,10 @@ var releases = []release{{
 }, {
 	major:     9,
 	facts:     facts9,
+	numbers:   map[string]uint64{"MethodDescAlignment": 8, "StubCodeBlockLast": 0xf},
+	stubs:     stubs10,
 	debugInfo: outerFlags9, bounds: boundsNibbles,
+	dac: dacTable9,
 }, {
 	major:     8,
 	facts:     facts8,
@@ -30,25 +33,8 @@ var releases = []release{{
 // Structures of .NET 10: dumps of 10.0.12 (Linux and Windows, x86-64) and 10.0.9
 // (Linux, ARM64), and the sources of 10.0. What its descriptors give as well is
 // here for one that leaves a part of it out.
-var facts10 = slices.Concat(threadFacts, []fact{
-	{name: "RangeSection.RangeList", at: 48, beside: []place{{"RangeSection.HeapList", 40}}, check: "stubListKind",
-		seen: "src/coreclr/vm/codeman.h of 10.0, RangeSection: _pRangeList follows _pHeapList"},
-	{name: "CodeRangeMapRangeList._rangeListType", at: 0x120, check: "stubListKind",
-		seen: "dumps of 10.0.12 and 9.0.20 for Linux: behind the RangeList and its lock"},
-	{name: "RealCodeHeader.DebugInfo", at: 0, beside: []place{{"RealCodeHeader.GCInfo", 16}}, check: "ILOffset",
-		seen: "src/coreclr/vm/codeman.h of 10.0, RealCodeHeader"},
-	{name: "RealCodeHeader.EHInfo", at: 8, beside: []place{{"RealCodeHeader.GCInfo", 16}}, check: "Filter",
-		seen: "src/coreclr/vm/codeman.h of 10.0, RealCodeHeader"},
+var facts10 = slices.Concat(threadFacts, codeFacts, []fact{
 	{name: "ReadyToRunHeader.MajorVersion", at: 4, check: "imageSection", seen: given},
-
-	{name: "Frame.Identifier", at: 0, beside: []place{{"Frame.Next", 8}}, check: "FrameAt",
-		seen: "src/coreclr/vm/frames.h of 10.0, Frame"},
-	{name: "InlinedCallFrame.Datum", at: 16, beside: []place{{"InlinedCallFrame.CallSiteSP", 24}},
-		seen: "src/coreclr/vm/frames.h of 10.0, InlinedCallFrame: m_Datum"},
-	{name: "FramedMethodFrame.MethodDescPtr", at: 24, beside: []place{{"FramedMethodFrame.TransitionBlockPtr", 16}, {"FramedMethodFrame.!", 32}},
-		seen: "src/coreclr/vm/frames.h of 10.0, FramedMethodFrame: m_pMD"},
-	{name: "StubDispatchFrame.RepresentativeMTPtr", at: 32, beside: []place{{"FramedMethodFrame.!", 32}},
-		seen: "src/coreclr/vm/frames.h of 10.0, StubDispatchFrame: m_pRepresentativeMT is its first field"},
 
 	{name: "MethodDesc.!", at: 16, beside: []place{{"MethodDesc.CodeData", 8}}, seen: given},
 	{name: "PInvokeMethodDesc.!", at: 56, beside: []place{{"MethodDesc.!", 16}}, check: "PInvokeImage", seen: given},
@@ -57,8 +43,6 @@ var facts10 = slices.Concat(threadFacts, []fact{
 	{name: "FixupPrecodeData.Target", at: 0, beside: []place{{"FixupPrecodeData.MethodDesc", 8}}, check: "precodeMethod",
 		seen: "docs/design/datacontracts/PrecodeStubs.md of 10.0"},
 
-	{name: "Module.SimpleName", from: "Module.Path", at: -8, check: "moduleName",
-		seen: "dumps of 9.0.20 and 10.0.12: the simple name is the field before the path"},
 	{name: "ModuleLookupMap.Next", at: 0, beside: []place{{"ModuleLookupMap.TableData", 8}}, check: "methodMap", seen: given},
 	{name: "ModuleLookupMap.Count", at: 16, beside: []place{{"ModuleLookupMap.TableData", 8}}, check: "methodMap", seen: given},
 	{name: "ArrayListBase.Count", at: 0, check: "assemblyModule", seen: given},
@@ -71,6 +55,31 @@ var facts10 = slices.Concat(threadFacts, []fact{
 	{name: "ExceptionInfo.CSFEHClause", at: 0x218, check: "plausible", own: true, seen: exInfo10},
 	{name: "ExceptionInfo.CSFEnclosingClause", at: 0x220, check: "plausible", own: true, seen: exInfo10},
 }, exInfoFacts)
+
+// codeFacts are of structures that no descriptor of .NET 9 and 10 gives, and that
+// are the same in both.
+var codeFacts = []fact{
+	{name: "RangeSection.RangeList", at: 48, beside: []place{{"RangeSection.HeapList", 40}}, check: "stubListKind",
+		seen: "src/coreclr/vm/codeman.h of 10.0, RangeSection: _pRangeList follows _pHeapList"},
+	{name: "CodeRangeMapRangeList._rangeListType", at: 0x120, check: "stubListKind",
+		seen: "dumps of 10.0.12 and 9.0.20 for Linux: behind the RangeList and its lock"},
+	{name: "RealCodeHeader.DebugInfo", at: 0, beside: []place{{"RealCodeHeader.GCInfo", 16}}, check: "ILOffset",
+		seen: "src/coreclr/vm/codeman.h of 10.0, RealCodeHeader"},
+	{name: "RealCodeHeader.EHInfo", at: 8, beside: []place{{"RealCodeHeader.GCInfo", 16}}, check: "Filter",
+		seen: "src/coreclr/vm/codeman.h of 10.0, RealCodeHeader"},
+
+	{name: "Frame.Identifier", at: 0, beside: []place{{"Frame.Next", 8}}, check: "FrameAt",
+		seen: "src/coreclr/vm/frames.h of 10.0, Frame"},
+	{name: "InlinedCallFrame.Datum", at: 16, beside: []place{{"InlinedCallFrame.CallSiteSP", 24}},
+		seen: "src/coreclr/vm/frames.h of 10.0, InlinedCallFrame: m_Datum"},
+	{name: "FramedMethodFrame.MethodDescPtr", at: 24, beside: []place{{"FramedMethodFrame.TransitionBlockPtr", 16}, {"FramedMethodFrame.!", 32}},
+		seen: "src/coreclr/vm/frames.h of 10.0, FramedMethodFrame: m_pMD"},
+	{name: "StubDispatchFrame.RepresentativeMTPtr", at: 32, beside: []place{{"FramedMethodFrame.!", 32}},
+		seen: "src/coreclr/vm/frames.h of 10.0, StubDispatchFrame: m_pRepresentativeMT is its first field"},
+
+	{name: "Module.SimpleName", from: "Module.Path", at: -8, check: "moduleName",
+		seen: "dumps of 9.0.20 and 10.0.12: the simple name is the field before the path"},
+}
 
 // given is said of what descriptors do give, for one that does not.
 const given = "the descriptors of 10.0.9 to 10.0.14"
@@ -116,18 +125,36 @@ var stubs10 = []code.StubKind{
 // These are where the descriptors of recorded builds and their tables have the
 // same address.
 var dacTable10 = dacTable{
-	size: 129 * 8,
 	entries: map[string]uint64{
 		"ExecutionManagerCodeRangeMapAddress": 0,
-		"ThreadStore":                         15, "FinalizerThread": 16, "GCThread": 17,
-		"AppDomain": 20, "SystemDomain": 21, "ArrayBoundsZero": 28,
+		"ThreadStore":                         15, "FinalizerThread": 16, "GCThread": 17, "AppDomain": 20,
 		"ObjectMethodTable": 42, "StringMethodTable": 45, "ExceptionMethodTable": 49, "FreeObjectMethodTable": 56,
-		"SyncTableEntries": 78, "MiniMetaDataBuffAddress": 85, "MiniMetaDataBuffMaxSize": 86,
+	},
+}
+
+// dacTable9 has the entries of g_dacTable of .NET 9 (src/coreclr/inc/dacvars.h and
+// vptr_list.h), as 9.0.7 and 9.0.20 have them.
+var dacTable9 = dacTable{
+	entries: map[string]uint64{
+		"ExecutionManagerCodeRangeMapAddress": 0,
+		"ThreadStore":                         16, "FinalizerThread": 17, "GCThread": 18, "AppDomain": 21,
+		"ObjectMethodTable": 43, "StringMethodTable": 46, "ExceptionMethodTable": 50, "FreeObjectMethodTable": 57,
+	},
+	vtables: map[string]uint64{
+		jitManager: 99, r2rManager: 100, moduleClass: 106,
+		"DebuggerClassInitMarkFrame": 126, "DebuggerExitFrame": 127, "DebuggerU2MCatchHandlerFrame": 128,
+		"FaultingExceptionFrame": 129, "FuncEvalFrame": 130,
+		"HelperMethodFrame": 131, "HelperMethodFrame_1OBJ": 132, "HelperMethodFrame_2OBJ": 133,
+		"HelperMethodFrame_3OBJ": 134, "HelperMethodFrame_PROTECTOBJ": 135,
+		"HijackFrame": 136, "InlinedCallFrame": 137, "PInvokeCalliFrame": 138, "PrestubMethodFrame": 139,
+		"ProtectByRefsFrame": 140, "ProtectValueClassFrame": 141, "ResumableFrame": 142, "RedirectedThreadFrame": 143,
+		"StubDispatchFrame": 144, "CallCountingHelperFrame": 145, "ExternalMethodFrame": 146, "DynamicHelperFrame": 147,
+		"ExceptionFilterFrame": 148,
 	},
 }
 
 // facts9 are those of .NET 9.
-var facts9 = slices.Concat(threadFacts, []fact{
+var facts9 = slices.Concat(threadFacts, codeFacts, []fact{
 	{name: "ExceptionInfo.CSFEHClause", at: 0x420, check: "plausible", own: true, seen: exInfo9},
 	{name: "ExceptionInfo.CSFEnclosingClause", at: 0x428, check: "plausible", own: true, seen: exInfo9},
 }, exInfoFacts)

@@ -28,6 +28,7 @@ const (
 type rangeSection struct {
 	span  arch.Span
 	flags uint32
+	jit   arch.Addr // its JIT manager, 0 if that is not known
 	heap  arch.Addr // CodeHeapListNode of a code heap
 	r2r   arch.Addr // Module of a ReadyToRun image
 	list  arch.Addr // CodeRangeMapRangeList of stubs
@@ -81,6 +82,9 @@ func (r *Runtime) rangeSection(a arch.Addr) (s rangeSection, ok bool, missing ar
 	s.flags = le32(b[l.SecFlags:])
 	s.heap = arch.Addr(le64(b[l.SecHeap:]))
 	s.r2r = arch.Addr(le64(b[l.SecR2R:]))
+	if l.SecJit >= 0 {
+		s.jit = arch.Addr(le64(b[l.SecJit:]))
+	}
 	if l.SecList >= 0 {
 		s.list = arch.Addr(le64(b[l.SecList:]))
 	}

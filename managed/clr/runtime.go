@@ -16,7 +16,8 @@ import (
 // A Runtime is one CoreCLR in a process. It is safe for concurrent use.
 type Runtime struct {
 	Version string        // "10.0.12", "" if not known
-	How     string        // where layouts come from: "descriptor" or "table"
+	Commit  string        // of the sources that it was built from, in hex, "" if not known
+	How     string        // where layouts come from: "descriptor", "table" or "descriptor and table"
 	Image   *loader.Image // libcoreclr, coreclr.dll or the single-file executable
 	// Lacks has what this program reads and the runtime's contract does not
 	// give, as "Thread.Frame". What would be read there counts as missing.
@@ -26,6 +27,9 @@ type Runtime struct {
 	mem  *loader.Memory
 	arch *arch.Arch
 	data *contract
+	// table leads to the variables and vtables of a runtime that is read by a row;
+	// nil for one whose contract has them.
+	table *variableTable
 	// release is the row of the table of releases that data was laid over.
 	release *release
 	use     rowUse
@@ -120,7 +124,7 @@ func newRuntime(p *loader.Process, img *loader.Image, how, version string) *Runt
 func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) {
 	r = newRuntime(p, img, "descriptor", "")
 	if r.data, unread = r.descriptor(); r.data != nil {
-		r.Version = r.version()
+		r.Version, r.Commit = r.version()
 		unread = r.layouts()
 	}
 	partial := r.data != nil && unread == nil
@@ -136,7 +140,10 @@ func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) 
 	case partial:
 		unread = fmt.Errorf("its contract does not give %s", strings.Join(r.Lacks, ", "))
 	case known == nil:
-		if r := byDacTable(p, img); r != nil {
+		if r := byDacTable(p, img, r.data, r.Version, r.Commit); r != nil {
+			if r.table.own != nil { // too little to walk with, as that of .NET 9 is
+				unread = nil
+			}
 			return r, unread, nil
 		}
 		return nil, nil, refusal(img, unread)
@@ -151,7 +158,7 @@ func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) 
 // layouts resolves what every look-up needs, once.
 func (r *Runtime) layouts() error {
 	if _, ok := r.data.contracts["ExecutionManager"]; !ok {
-		return fmt.Errorf("its contract has no ExecutionManager: .NET 9 and NativeAOT are not read")
+		return fmt.Errorf("its contract has no ExecutionManager, and no release whose layouts are known fits it")
 	}
 	r.release, r.use = releaseOf(r.Version)
 	refused := r.release.lay(r.data, r.use)
@@ -164,8 +171,13 @@ func (r *Runtime) layouts() error {
 	}
 	lost := r.data.fill(&r.frameLayout)
 	r.frameLayout.registers(r.data, r.arch)
-	lacks = append(lacks, lost...)
 	lacks = append(lacks, r.data.fill(&r.threadLayout)...)
+	var none []string
+	r.names, none = newNames(r)
+	lacks = append(lacks, none...)
+	if r.table != nil {
+		lacks = append(lacks, r.table.anchor()...)
+	}
 	var ok bool
 	if r.ranges, ok = r.data.pointer("ExecutionManagerCodeRangeMapAddress"); !ok {
 		return fmt.Errorf("its contract does not say where its code ranges are")
@@ -176,17 +188,7 @@ func (r *Runtime) layouts() error {
 	if r.nibbles, ok = nibbleVersions[strings.TrimPrefix(r.data.contracts["ExecutionManager"], "c")]; !ok {
 		return fmt.Errorf("its ExecutionManager contract is of version %s, which this program does not know", r.data.contracts["ExecutionManager"])
 	}
-	r.frameKinds = make(map[uint64]FrameKind, len(frameNames))
-	for k, name := range frameNames {
-		if id, ok := r.data.global(name + "Identifier"); ok && name != "" {
-			r.frameKinds[id] = FrameKind(k)
-		}
-	}
-	for _, name := range lost {
-		r.dropFrames(name)
-	}
-	r.names, lost = newNames(r)
-	lacks = append(lacks, lost...)
+	lacks = append(lacks, r.kinds(lost)...)
 	lacks = append(lacks, r.data.fill(&r.replayLayout)...)
 	lacks = append(lacks, r.data.fill(&r.replayFrames)...)
 	r.Lacks = nil
@@ -196,6 +198,27 @@ func (r *Runtime) layouts() error {
 		}
 	}
 	return nil
+}
+
+// kinds finds the identifiers of the classes of Frames. lost are the fields of Frames
+// whose place is not known; lacks are those of classes that this release has.
+func (r *Runtime) kinds(lost []string) (lacks []string) {
+	r.frameKinds = make(map[uint64]FrameKind, len(frameNames))
+	absent := make(map[string]bool, len(frameNames))
+	for k, name := range frameNames {
+		if id, ok := r.data.global(name + "Identifier"); ok && name != "" {
+			r.frameKinds[id] = FrameKind(k)
+		} else {
+			absent[name] = true
+		}
+	}
+	for _, name := range lost {
+		if typ, _, _ := strings.Cut(name, "."); !absent[typ] {
+			lacks = append(lacks, name)
+		}
+		r.dropFrames(name)
+	}
+	return lacks
 }
 
 // neededField reports whether a field is one without which no managed code can
@@ -296,23 +319,23 @@ func (r *Runtime) linkedByte(a arch.Addr) (uint8, bool) {
 	return b[0], true
 }
 
-var versionText = regexp.MustCompile(`^@\(#\)Version (\d+)\.(\d+)\.(\d+)\.`)
+var versionText = regexp.MustCompile(`^@\(#\)Version (\d+)\.(\d+)\.(\d+)\.[ -~]{0,64}?(?: @Commit: ([0-9a-f]{7,40}))?[^ -~]`)
 
-// version finds the runtime's version in the text that every build of it
+// version finds the runtime's version and commit in the text that every build of it
 // holds, "@(#)Version 10.0.1226.42308 @Commit: ...", where the last two digits
 // of the third number are the year; "" if it is not at hand.
-func (r *Runtime) version() string {
+func (r *Runtime) version() (version, commit string) {
 	data := r.Image.Section(".data")
 	if i := bytes.Index(data, []byte("@(#)Version ")); i >= 0 {
 		if m := versionText.FindSubmatch(data[i:]); m != nil {
 			build, _ := strconv.Atoi(string(m[3]))
-			return fmt.Sprintf("%s.%s.%d", m[1], m[2], build/100)
+			return fmt.Sprintf("%s.%s.%d", m[1], m[2], build/100), string(m[4])
 		}
 	}
 	if known, _ := knownBuild(&r.Image.ID); known != nil {
-		return known.Version
+		return known.Version, ""
 	}
-	return ""
+	return "", ""
 }
 
 // major returns the first number of the version, 0 if that is not known.

@@ -45,6 +45,11 @@ const maxThreads = 1 << 20
 // Threads returns the managed threads of the runtime's ThreadStore, and a
 // warning where the list is cut or broken.
 func (r *Runtime) Threads() (ts []code.Thread, warns []loader.Warning) {
+	return r.threadList(maxThreads)
+}
+
+// threadList returns the first threads of the list, at most that many.
+func (r *Runtime) threadList(most int) (ts []code.Thread, warns []loader.Warning) {
 	l := &r.threadLayout
 	broken := func(format string, args ...any) ([]code.Thread, []loader.Warning) {
 		return ts, append(warns, loader.Warning{Code: "threads_cut", Off: -1,
@@ -72,6 +77,9 @@ func (r *Runtime) Threads() (ts []code.Thread, warns []loader.Warning) {
 			return broken("the link at %v is missing from the dump", next)
 		}
 		if link == 0 {
+			return ts, warns
+		}
+		if n == uint32(most) {
 			return ts, warns
 		}
 		// More links than threads: the list is a cycle.

@@ -33,7 +33,7 @@ type Info struct {
 	Kind    string        // in one word, as "coreclr"
 	Version string        // "10.0.12", "" if not known
 	Image   *loader.Image // that the runtime is in; nil if that is not known
-	How     string        // where its structures' layouts come from: for CoreCLR "descriptor" or "table"
+	How     string        // where its structures' layouts come from: for CoreCLR "descriptor", "table" or "descriptor and table"
 }
 
 // A Finder finds the runtimes of one kind in a process. The table of package

@@ -32,7 +32,7 @@ type Runtime struct {
 	Kind    string // "coreclr", or that of a runtime in managed.Options
 	Version string // "" if not known
 	Image   string // name of the image that holds it; "" if not known
-	How     string // where the layouts of its structures come from: "descriptor" or "table"
+	How     string // where the layouts of its structures come from: "descriptor", "table" or "descriptor and table"
 }
 
 // An Image is a file mapped into the process.

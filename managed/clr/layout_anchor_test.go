@@ -1,0 +1,137 @@
+package clr
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/coreedit"
+	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/loader"
+)
+
+// openEdited opens a recorded dump, without any file of its images, as change makes
+// it.
+func openEdited(t *testing.T, name string, change func(c *coreedit.Core, table arch.Addr, entries int)) ([]*Runtime, []loader.Warning) {
+	t.Helper()
+	path := corpus.Path(t, filepath.Dir(name), filepath.Base(name)+".zst")
+	if change != nil {
+		whole, err := loader.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer whole.Close()
+		var at arch.Addr
+		var size uint64
+		for _, img := range candidates(whole) {
+			at, size, _ = img.Lookup(dacTableSymbol)
+		}
+		core, err := coreedit.Read(path)
+		if err != nil || size == 0 {
+			t.Fatal(err, size)
+		}
+		change(core, at, int(size/8))
+		path = filepath.Join(t.TempDir(), "core")
+		if err := os.WriteFile(path, core.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := loader.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return Open(p)
+}
+
+// TestAnchor moves the entries of g_dacTable, as another build of the release has
+// them. Where it is found again all is read as before; where it cannot be, the
+// runtime is refused.
+func TestAnchor(t *testing.T) {
+	const name = "net9-scenarios-x64/normal"
+	rts, warns := openEdited(t, name, nil)
+	if len(rts) != 1 || len(warns) > 0 {
+		t.Fatalf("%d runtimes, %v", len(rts), warns)
+	}
+	want := rts[0]
+	if len(want.Lacks) > 0 || want.Version != "9.0" || want.How != "table" {
+		t.Errorf("version %s, by %s, lacking %v", want.Version, want.How, want.Lacks)
+	}
+	// moved puts the entries from first on by places further.
+	moved := func(first, by int) func(c *coreedit.Core, table arch.Addr, n int) {
+		return func(c *coreedit.Core, table arch.Addr, n int) {
+			words := make([]uint64, n)
+			for k := range words {
+				words[k], _ = c.Word(uint64(table) + 8*uint64(k))
+			}
+			for k := range words {
+				v := words[max(0, min(n-1, k-by))]
+				if k < first {
+					v = words[k]
+				}
+				if err := c.SetWord(uint64(table)+8*uint64(k), v); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for _, test := range []struct{ first, by int }{{0, 1}, {74, 1}, {86, 2}, {1, -1}, {30, -3}} {
+		rts, warns := openEdited(t, name, moved(test.first, test.by))
+		if len(rts) != 1 || len(warns) > 0 {
+			t.Errorf("%+v: %d runtimes, %v", test, len(rts), warns)
+			continue
+		}
+		sameReading(t, fmt.Sprintf("%+v", test), rts[0], want)
+	}
+	if rts, warns := openEdited(t, name, moved(0, 100)); len(rts) != 0 || len(warns) != 1 {
+		t.Errorf("a table of another runtime: %d runtimes, %v", len(rts), warns)
+	}
+}
+
+// TestLeadsToTypes: classes are taken for those of objects, strings and exceptions
+// only if they derive from each other as those do.
+func TestLeadsToTypes(t *testing.T) {
+	rts, warns := openEdited(t, "net9-scenarios-x64/normal", nil)
+	if len(rts) != 1 {
+		t.Fatal(warns)
+	}
+	r := rts[0]
+	if !r.leadsToTypes() {
+		t.Error("the classes of the row are not believed")
+	}
+	object := r.data.globals["ObjectMethodTable"]
+	r.data.globals["ObjectMethodTable"] = r.data.globals["StringMethodTable"]
+	if r.leadsToTypes() {
+		t.Error("a string was taken for an object")
+	}
+	r.data.globals["ObjectMethodTable"] = object
+	delete(r.data.globals, "ExceptionMethodTable")
+	if r.leadsToTypes() {
+		t.Error("believed without exceptions")
+	}
+}
+
+// TestDerive moves what a row says of ReadyToRun code, which the images of the
+// process then correct.
+func TestDerive(t *testing.T) {
+	rts, warns := openEdited(t, "net9-scenarios-x64/normal", nil)
+	if len(rts) != 1 {
+		t.Fatal(warns)
+	}
+	r := rts[0]
+	want := r.codeLayout
+	for _, by := range []int{8, -16, 64} {
+		r.codeLayout.ModuleR2R, r.codeLayout.R2REntries = want.ModuleR2R+by, want.R2REntries+by
+		if lacks := r.derive(nil); len(lacks) > 0 || r.codeLayout != want {
+			t.Errorf("moved by %d: at %d and %d, lacking %v; want %d and %d", by,
+				r.codeLayout.ModuleR2R, r.codeLayout.R2REntries, lacks, want.ModuleR2R, want.R2REntries)
+		}
+	}
+	r.codeLayout.ModuleR2R += 8
+	own := &contract{offsets: map[string]int{"Module.ReadyToRunInfo": 0, "ReadyToRunInfo.EntryPointToMethodDescMap": 0}}
+	if r.derive(own); r.codeLayout.ModuleR2R == want.ModuleR2R {
+		t.Error("what the build's own descriptor says was changed")
+	}
+}
