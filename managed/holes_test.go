@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -234,7 +235,7 @@ func (want *answer) judge(got *answer) (changed bool, wrong string) {
 	if got.stop != want.stop || len(got.frames) != len(want.frames) {
 		changed = true
 	}
-	if w, g := want.exception, got.exception; g != nil && (w == nil || *g != *w) {
+	if w, g := want.exception, got.exception; g != nil && (w == nil || !reflect.DeepEqual(g, w)) {
 		if changed = true; w == nil || !lessException(g, w) {
 			return true, fmt.Sprintf("the exception is %+v, was %+v", g, w)
 		}
@@ -322,8 +323,37 @@ func lessName(got, want string) bool {
 	return len(parts) > 1 && regexp.MustCompile("^(?s:"+strings.Join(parts, ".*")+")$").MatchString(want)
 }
 
-// lessException reports whether got is what is known of want, or less.
+// lessException reports whether got is what is known of want, or less, and says so.
 func lessException(got, want *code.Exception) bool {
-	return (got.Address == 0 || got.Address == want.Address) && lessName(got.Type, want.Type) &&
-		(got.Message == "" || got.Message == want.Message) && (got.HResult == 0 || got.HResult == want.HResult)
+	if got.Address == 0 {
+		return reflect.DeepEqual(*got, code.Exception{})
+	}
+	if got.Address != want.Address || !lessName(got.Type, want.Type) ||
+		got.HasMessage && got.Message != want.Message || got.HasHResult && got.HResult != want.HResult {
+		return false
+	}
+	if len(got.All) > len(want.All) || len(got.All) < len(want.All) && got.Lacks&code.LackAll == 0 {
+		return false
+	}
+	switch {
+	case got.Inner != nil:
+		if want.Inner == nil || !lessException(got.Inner, want.Inner) {
+			return false
+		}
+	case want.Inner != nil && got.Lacks&code.LackInner == 0:
+		return false
+	}
+	if len(got.Trace) > len(want.Trace) || len(got.Trace) < len(want.Trace) && got.Lacks&code.LackTrace == 0 {
+		return false
+	}
+	for i, f := range got.Trace {
+		w := want.Trace[i]
+		if f.Code.Kind == code.NotManaged {
+			w.Code = code.Code{Method: w.Code.Method}
+		}
+		if f.PC != w.PC || f.SP != w.SP || f.Rethrown != w.Rethrown || f.Code.Method != w.Code.Method {
+			return false
+		}
+	}
+	return true
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 
+	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/managed/stacks"
 )
 
@@ -146,16 +147,7 @@ func (b *jsonBuffer) thread(t *stacks.Thread) {
 	b.numIf("managed_id", int64(t.ManagedID), t.ManagedID != 0)
 	b.str("mode", string(t.Mode))
 	b.boolean("crashed", t.Crashed)
-	e := t.Exception
-	if e == nil {
-		b.null("exception")
-		return
-	}
-	b.object("exception", func() {
-		b.str("type", e.Type)
-		b.strIf("message", e.Message, e.HasMessage)
-		b.addr("address", uint64(e.Address))
-	})
+	b.exception("exception", t.Exception, map[arch.Addr]bool{})
 }
 
 // frame writes the fields of a frame in front of those of its place.

@@ -176,7 +176,7 @@ type (
 		ManagedID *uint32 `json:"managed_id"`
 		Mode      *string
 		Crashed   *bool
-		Exception *struct{ Type, Message, Address *string }
+		Exception *shapeException
 		Frames    []shapeFrame
 		Omitted   *int
 		Gaps      *int `json:"omitted_gaps"`
@@ -185,6 +185,16 @@ type (
 			Complete       *bool
 			Text           *string
 		}
+	}
+	shapeException struct {
+		Type, Message, Address, HResult *string
+		Inner                           *shapeException
+		All                             []shapeException
+		Frames                          []struct {
+			shapeFrame
+			Rethrown *bool
+		}
+		Lacks []string
 	}
 	shapeFrame struct {
 		Kind, PC, SP                            *string
@@ -214,7 +224,7 @@ func TestUnknown(t *testing.T) {
 	b.raw("}")
 	var got struct {
 		Method    struct{ ID, Token, Name, IL_Offset, Funclet, Version any }
-		Exception struct{ Type, Message, Address any }
+		Exception struct{ Type, Message, Address, HResult, Inner, All any }
 	}
 	want := got
 	if err := json.Unmarshal(b.buf, &got); err != nil || got != want {

@@ -32,6 +32,7 @@ func (o *textOutput) Begin(h *Head) error {
 func (o *textOutput) Thread(t *stacks.Thread) error {
 	o.line(plain, "")
 	o.heading(t)
+	o.exception(t)
 	most, width := maxModule, 1
 	if o.style.Width > 0 {
 		most = min(most, o.style.Width/4) // a narrow terminal is for functions

@@ -1,8 +1,7 @@
 package clr
 
 import (
-	"encoding/binary"
-	"unicode/utf16"
+	"slices"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/managed/code"
@@ -11,30 +10,161 @@ import (
 // maxMessage bounds an exception's message, in UTF-16 units.
 const maxMessage = 1 << 15
 
+// exceptionLayout is what is read of exceptions besides what a replay needs.
+type exceptionLayout struct {
+	ExcInner int `c:"Exception._innerException"`
+	ExcTrace int `c:"Exception._stackTrace"`
+	ExcAll   int `c:"AggregateException._innerExceptions"`
+
+	ArrayCount int `c:"Array.m_NumComponents"`
+	ArrayHead  int `c:"Array.!"`
+
+	TraceCount   int `c:"StackTraceArrayHeader.Size"`
+	TraceHead    int `c:"StackTraceArrayHeader.!"`
+	ElementSize  int `c:"StackTraceElement.!"`
+	ElementIP    int `c:"StackTraceElement.Ip"`
+	ElementSP    int `c:"StackTraceElement.sp"`
+	ElementMD    int `c:"StackTraceElement.MethodDesc"`
+	ElementFlags int `c:"StackTraceElement.Flags"`
+
+	LastThrown    int `c:"Thread.LastThrownObject"`
+	LastUnhandled int `c:"Thread.m_ltoIsUnhandled"`
+}
+
 // InFlight returns the exception that is being dispatched on t or whose
 // handler runs; nil if there is none. What cannot be read of it is left empty.
 func (r *Runtime) InFlight(t *code.Thread) *code.Exception {
 	if t.Exception == 0 {
 		return nil
 	}
-	n := &r.names
-	e := &code.Exception{}
 	obj, ok := r.thrownOn(t.Exception)
 	if !ok {
+		return &code.Exception{}
+	}
+	return r.exceptionAt(obj)
+}
+
+// An exceptionReader reads an exception object and those that it leads to.
+type exceptionReader struct {
+	r *Runtime
+	// read are those that have been read, and nil those that are being read: who
+	// leads back to one of these stands in a cycle.
+	read map[arch.Addr]*code.Exception
+}
+
+// maxExceptions bounds the exceptions that one leads to.
+const maxExceptions = 256
+
+// exceptionAt reads the exception object at obj.
+func (r *Runtime) exceptionAt(obj arch.Addr) *code.Exception {
+	x := exceptionReader{r, map[arch.Addr]*code.Exception{}}
+	return x.at(obj)
+}
+
+// at reads the exception at obj. It is nil if obj is one that is being read, or one
+// too many.
+func (x *exceptionReader) at(obj arch.Addr) *code.Exception {
+	if e, ok := x.read[obj]; ok {
 		return e
 	}
-	e.Address = obj
-	if mt, ok := r.methodTable(obj); ok {
+	if len(x.read) == maxExceptions {
+		return nil
+	}
+	x.read[obj] = nil
+	r, n, e := x.r, &x.r.names, &code.Exception{Address: obj}
+	mt, hasType := r.methodTable(obj)
+	if hasType {
 		if name, err := r.TypeName(mt); err == nil {
 			e.Type = name
 		}
 	}
 	e.HResult, e.HasHResult = r.u32(field(obj, n.ExcHResult))
-	if s, ok := r.word(field(obj, n.ExcMessage)); ok && s != 0 {
+	if s, ok := r.word(field(obj, n.ExcMessage)); ok && s != 0 && r.isString(arch.Addr(s)) {
 		e.Message, e.HasMessage = r.text(arch.Addr(s))
 	}
+	inner, known := r.fieldObject(field(obj, n.ExcInner))
+	if inner != 0 {
+		e.Inner = x.at(inner)
+	}
+	if !known || inner != 0 && e.Inner == nil {
+		e.Lacks |= code.LackInner
+	}
+	several, known := r.isClass(mt, aggregate)
+	if hasType && known && several {
+		known = x.list(e, inner)
+	}
+	if !hasType || !known {
+		e.Lacks |= code.LackAll
+	}
+	if e.Trace, known = r.traceOf(obj); !known {
+		e.Lacks |= code.LackTrace
+	}
+	x.read[obj] = e
 	return e
 }
+
+// aggregate is the class of exceptions that stand for several.
+const aggregate = "System.AggregateException"
+
+// list reads the exceptions that e stands for, and reports whether they are all
+// of them. The first is e's inner one: a field where that is not so is not the list.
+func (x *exceptionReader) list(e *code.Exception, inner arch.Addr) (whole bool) {
+	r := x.r
+	obj, known := r.fieldObject(field(e.Address, r.names.ExcAll))
+	if obj == 0 {
+		return known && inner == 0
+	}
+	v, ok := r.arrayAt(obj)
+	if !ok || v.item != uint32(r.arch.Word) || v.count > maxExceptions {
+		return false
+	}
+	whole = true
+	for i := range v.count {
+		obj, known := r.fieldObject(v.data + arch.Addr(i*v.item))
+		if i == 0 && (!known || obj != inner) {
+			return false
+		}
+		var one *code.Exception
+		if obj != 0 {
+			one = x.at(obj)
+		}
+		if one == nil {
+			whole = false
+			continue
+		}
+		e.All = append(e.All, one)
+	}
+	return whole
+}
+
+// maxParents bounds the classes that a class derives from.
+const maxParents = 64
+
+// isClass reports whether a class is the one of that name, or derives from it.
+// known is false if a part of a name is missing on the way.
+func (r *Runtime) isClass(mt arch.Addr, name string) (is, known bool) {
+	for range maxParents {
+		s, err := r.className(mt)
+		if err != nil {
+			return false, false
+		}
+		if s == name {
+			return true, true
+		}
+		if slices.Contains(roots, s) {
+			return false, true
+		}
+		parent, ok := r.word(field(mt, r.names.MTParent))
+		if !ok || parent == 0 {
+			return false, ok
+		}
+		mt = arch.Addr(parent)
+	}
+	return false, false
+}
+
+// roots are classes from which on there are no more exceptions.
+var roots = []string{"System.Exception", "System.Object"}
 
 // maxNested bounds the exceptions that nest in one another on one stack.
 const maxNested = 1 << 10
@@ -78,69 +208,4 @@ func (r *Runtime) thrown(a arch.Addr) (obj arch.Addr, known bool) {
 		return arch.Addr(v), true
 	}
 	return 0, known && known2
-}
-
-// objectAt returns the object that the word at a points to, 0 if there is none.
-func (r *Runtime) objectAt(a arch.Addr) (obj arch.Addr, known bool) {
-	v, ok := r.word(a)
-	if !ok || v == 0 {
-		return 0, ok
-	}
-	is, known := r.isObject(arch.Addr(v))
-	if !is {
-		v = 0
-	}
-	return arch.Addr(v), known
-}
-
-// objectBits are what the GC may set in an object's first word while it works.
-const objectBits = 7
-
-// methodTable returns the MethodTable of an object.
-func (r *Runtime) methodTable(obj arch.Addr) (mt arch.Addr, ok bool) {
-	v, ok := r.word(field(obj, r.names.ObjectMT))
-	return arch.Addr(v &^ objectBits), ok && v != 0
-}
-
-// isObject reports whether there is an object at a: its MethodTable's class leads
-// back to that, or to the canonical one that it shares the class with.
-func (r *Runtime) isObject(a arch.Addr) (is, known bool) {
-	mt, ok := r.methodTable(a)
-	if !ok {
-		_, have := r.word(field(a, r.names.ObjectMT))
-		return false, have
-	}
-	v, ok := r.word(field(mt, r.names.MTClass))
-	if !ok {
-		return false, false
-	}
-	if v&mtCanonBit != 0 {
-		mt = arch.Addr(v &^ mtCanonBit)
-	}
-	class, err := r.class(mt)
-	if err != nil {
-		return false, false
-	}
-	back, ok := r.word(field(class, r.names.ClassMT))
-	return ok && arch.Addr(back) == mt, ok
-}
-
-// text reads the String object at a; not ok if a part of it is missing.
-func (r *Runtime) text(a arch.Addr) (s string, ok bool) {
-	n, ok := r.u32(field(a, r.names.StringSize))
-	if !ok || n > 1<<30 {
-		return "", false
-	}
-	b := r.mem.View(field(a, r.names.StringText), 2*int(min(n, maxMessage)))
-	if b == nil && n > 0 {
-		return "", false
-	}
-	u := make([]uint16, len(b)/2)
-	for i := range u {
-		u[i] = binary.LittleEndian.Uint16(b[2*i:])
-	}
-	if s = string(utf16.Decode(u)); n > maxMessage {
-		s += "…"
-	}
-	return s, true
 }

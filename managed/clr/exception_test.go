@@ -1,6 +1,7 @@
 package clr
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +22,9 @@ func TestInFlight(t *testing.T) {
 		f.word(field(object, f.n.ObjectMT), mt|1) // the GC's mark
 		f.word(field(object, f.n.ExcMessage), text)
 		f.put(field(object, f.n.ExcHResult), 0x80131509, 4)
+		f.word(field(object, f.n.ExcInner), 0)
+		f.word(field(object, f.n.ExcTrace), 0)
+		f.word(field(mt, f.n.MTParent), 0)
 		f.word(field(text, f.n.ObjectMT), mt)
 		f.put(field(text, f.n.StringSize), 4, 4)
 		f.utf16(field(text, f.n.StringText), "help")
@@ -61,11 +65,14 @@ func TestInFlightHoles(t *testing.T) {
 		f.word(field(o, f.n.ObjectMT), mt)
 		f.word(field(o, f.n.ExcMessage), text)
 		f.put(field(o, f.n.ExcHResult), uint64(o), 4)
+		f.word(field(o, f.n.ExcInner), 0)
+		f.word(field(o, f.n.ExcTrace), 0)
 	}
+	f.word(field(mt, f.n.MTParent), 0)
 	f.put(field(text, f.n.StringSize), 20, 4)
 	f.utf16(field(text, f.n.StringText), "a message of 20 unit")
 	want := code.Exception{Type: "Generic`1[Program]", Address: object, Message: "a message of 20 unit", HasMessage: true, HResult: uint32(object), HasHResult: true}
-	if got := fakeRuntime(t, f.core(t)).InFlight(&code.Thread{Exception: info}); *got != want {
+	if got := fakeRuntime(t, f.core(t)).InFlight(&code.Thread{Exception: info}); !reflect.DeepEqual(*got, want) {
 		t.Fatalf("%+v, want %+v", *got, want)
 	}
 	less := 0
@@ -76,7 +83,7 @@ func TestInFlightHoles(t *testing.T) {
 		delete(f.fakeMemory, at)
 		got := fakeRuntime(t, f.core(t)).InFlight(&code.Thread{Exception: info})
 		f.fakeMemory[at] = v
-		if *got != want {
+		if !reflect.DeepEqual(*got, want) {
 			less++
 		}
 		if got.Type != "" && got.Type != want.Type || got.Address != 0 && got.Address != want.Address ||

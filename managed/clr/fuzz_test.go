@@ -40,6 +40,8 @@ func FuzzNames(f *testing.F) {
 		}
 		r.TypeName(arch.Addr(v1))
 		r.InFlight(&code.Thread{Exception: arch.Addr(at1)})
+		r.exceptionAt(arch.Addr(v1))
+		r.traceOf(arch.Addr(at1))
 		n := 0
 		r.Compiled(func(m code.Compiled) bool {
 			if m.Span.Hi < m.Span.Lo {

@@ -33,7 +33,7 @@ var releases = []release{{
 // Structures of .NET 10: dumps of 10.0.12 (Linux and Windows, x86-64) and 10.0.9
 // (Linux, ARM64), and the sources of 10.0. What its descriptors give as well is
 // here for one that leaves a part of it out.
-var facts10 = slices.Concat(threadFacts, codeFacts, []fact{
+var facts10 = slices.Concat(threadFacts, exceptionFacts, codeFacts, []fact{
 	{name: "ReadyToRunHeader.MajorVersion", at: 4, check: "imageSection", seen: given},
 
 	{name: "MethodDesc.!", at: 16, beside: []place{{"MethodDesc.CodeData", 8}}, seen: given},
@@ -98,6 +98,26 @@ var threadFacts = []fact{
 
 const threads = "threads of 10.0.12 (Linux and Windows), 10.0.9 (64-bit Arm) and 9.0.20, whose stacks are known"
 
+// exceptionFacts are those of exception objects, which .NET 8 to 10 have in the
+// same places. A field of a class that derives from Exception follows Exception's
+// own, the last of which is _HResult.
+var exceptionFacts = []fact{
+	{name: "Thread.m_ltoIsUnhandled", from: "Thread.LastThrownObject", at: 8, check: "Ends",
+		seen: "src/coreclr/vm/threads.h of 10.0, and crash dumps of 10.0.12 and 10.0.9 (64-bit Arm)"},
+	{name: "AggregateException._innerExceptions", from: "Exception._HResult", at: 4, check: "list",
+		seen: "AggregateException.cs of 8.0 to 10.0: its first field"},
+	{name: "Array.!", at: 16, beside: []place{{"Array.m_NumComponents", 8}}, check: "traceOf", seen: given},
+	{name: "StackTraceArrayHeader.Size", at: 0, check: "traceOf", seen: traces},
+	{name: "StackTraceArrayHeader.!", at: 16, check: "traceOf", seen: traces},
+	{name: "StackTraceElement.Ip", at: 0, check: "traceOf", seen: traces},
+	{name: "StackTraceElement.sp", at: 8, check: "traceOf", seen: traces},
+	{name: "StackTraceElement.MethodDesc", at: 16, check: "element", seen: traces},
+	{name: "StackTraceElement.Flags", at: 24, check: "traceOf", seen: traces},
+	{name: "StackTraceElement.!", at: 32, check: "traceOf", seen: traces},
+}
+
+const traces = "src/coreclr/vm/object.h (StackTraceArray) and clrex.h (StackTraceElement) of 8.0 to 10.0"
+
 // exInfoFacts are those of an ExInfo that .NET 9 and 10 have in the same places,
 // found by what must be there at a known point of a dispatch. Descriptors of both
 // give the exception that this one nests in, and the handle of the thrown object.
@@ -154,7 +174,7 @@ var dacTable9 = dacTable{
 }
 
 // facts9 are those of .NET 9.
-var facts9 = slices.Concat(threadFacts, codeFacts, []fact{
+var facts9 = slices.Concat(threadFacts, exceptionFacts, codeFacts, []fact{
 	{name: "ExceptionInfo.CSFEHClause", at: 0x420, check: "plausible", own: true, seen: exInfo9},
 	{name: "ExceptionInfo.CSFEnclosingClause", at: 0x428, check: "plausible", own: true, seen: exInfo9},
 }, exInfoFacts)
@@ -163,7 +183,7 @@ const exInfo9 = "dumps of 9.0.20 (Linux, x86-64), at known points of a dispatch"
 
 // facts8 are those of .NET 8, whose exceptions in progress have an
 // ExceptionTracker, which lies on the heap (src/coreclr/vm/exceptionhandling.h).
-var facts8 = []fact{
+var facts8 = slices.Concat(exceptionFacts, []fact{
 	{name: "ExceptionInfo.PreviousNestedInfo", at: 0x08, check: "plausible", own: true, seen: exInfo8},
 	{name: "ExceptionTracker.m_pThread", at: 0x10, check: "ExInfoAt", own: true, seen: exInfo8},
 	{name: "ExceptionInfo.StackLowBound", at: 0x18, check: "plausible", own: true, seen: exInfo8},
@@ -173,6 +193,6 @@ var facts8 = []fact{
 	{name: "ExceptionInfo.m_ClauseType", at: 0x120, check: "plausible", own: true, seen: exInfo8},
 	{name: "ExceptionInfo.m_fManagedCodeEntered", at: 0x124, check: "plausible", own: true, seen: exInfo8},
 	{name: "ExceptionInfo.CSFEnclosingClause", at: 0x128, check: "plausible", own: true, seen: exInfo8},
-}
+})
 
 const exInfo8 = "dumps of 8.0.31 (Linux, x86-64), at known points of a dispatch"

@@ -19,6 +19,7 @@ var _ interface {
 	code.Replacing
 	code.Mapping
 	code.Throwing
+	code.Ending
 } = (*Runtime)(nil)
 
 // Find is Open as the table of runtimes in package managed needs it.

@@ -89,6 +89,7 @@ type nameLayout struct {
 // names is what a Runtime keeps to name methods and types.
 type names struct {
 	nameLayout
+	exceptionLayout
 	tokenBits uint64 // bits of a token that a MethodDesc holds; its chunk has the rest
 	align     uint64 // unit of MethodDesc.ChunkIndex, in bytes
 	kept      *nameCache
@@ -107,7 +108,7 @@ type nameCache struct {
 // contract does not give.
 func newNames(r *Runtime) (n names, lacks []string) {
 	n = names{kept: new(nameCache)}
-	lacks = r.data.fill(&n.nameLayout)
+	lacks = append(r.data.fill(&n.nameLayout), r.data.fill(&n.exceptionLayout)...)
 	const tokens = "MethodDescTokenRemainderBitCount"
 	var ok bool
 	if n.tokenBits, ok = r.data.global(tokens); !ok || n.tokenBits > tokenRowBits {

@@ -108,10 +108,3 @@ type Mapping interface {
 	// ok is false if it is not known.
 	ILOffset(pc arch.PC) (off uint32, ok bool)
 }
-
-// Throwing is a runtime that knows the exceptions that are in progress.
-type Throwing interface {
-	// InFlight returns the exception that is being dispatched on t or whose
-	// handler runs; nil if there is none. What cannot be read of it is left empty.
-	InFlight(t *Thread) *Exception
-}

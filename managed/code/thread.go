@@ -91,16 +91,3 @@ func (c *Chain) Pop() (f Frame, ok bool) {
 	}
 	return f, true
 }
-
-// An Exception is an exception object in flight.
-type Exception struct {
-	Type    string    // full name of its class; "" if a part of that cannot be read
-	Address arch.Addr // of the object; 0 if it cannot be found
-	// Message and HResult are known where the flag is set. A message is read
-	// whole or not at all; it is not known, too, where the exception has none
-	// of its own. One of more than 32,768 UTF-16 units is cut, and ends with "…".
-	Message    string
-	HasMessage bool
-	HResult    uint32
-	HasHResult bool
-}

@@ -157,7 +157,10 @@ func (s *Stacks) nativePlace(f *managed.Frame) place {
 
 // managedPlace describes where a managed frame stands.
 func (s *Stacks) managedPlace(f *managed.Frame) place {
-	m := &Method{ID: f.Code.Method, Funclet: f.Code.Funclet, FuncletKnown: f.Code.FuncletKnown, Code: f.Code.Kind.String(), ILOffset: -1}
+	m := &Method{ID: f.Code.Method, Funclet: f.Code.Funclet, FuncletKnown: f.Code.FuncletKnown, ILOffset: -1}
+	if f.Code.Kind != code.NotManaged { // of a stack trace the code may be gone
+		m.Code = f.Code.Kind.String()
+	}
 	o := &Place{Kind: Managed, Method: m}
 	if rt, ok := f.Runtime.(code.Mapping); ok {
 		if il, ok := rt.ILOffset(f.PC); ok {

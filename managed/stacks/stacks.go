@@ -106,7 +106,7 @@ func (s *Stacks) Thread(t *loader.Thread) Thread {
 	}
 	s.session.Process.GuardRetry(func() {
 		if e := throwing.InFlight(m); e != nil {
-			out.Exception = &Exception{Type: e.Type, Message: e.Message, HasMessage: e.HasMessage, Address: e.Address}
+			out.Exception = s.exception(rt, e)
 		}
 	})
 	return out

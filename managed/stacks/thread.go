@@ -40,15 +40,6 @@ type Omitted struct {
 	Gaps   int
 }
 
-// An Exception is a managed exception in progress: it is being dispatched, or a
-// catch, finally or filter block runs because of it.
-type Exception struct {
-	Type       string // "": not known
-	Message    string
-	HasMessage bool      // the message is known; it may be empty
-	Address    arch.Addr // of the exception object; 0: not known
-}
-
 // A Kind says what a frame is.
 type Kind string
 
@@ -145,14 +136,7 @@ func (t *Thread) String() string {
 		b.WriteString(", crashed")
 	}
 	if e := t.Exception; e != nil {
-		typ := e.Type
-		if typ == "" {
-			typ = "an exception"
-		}
-		b.WriteString(", in " + typ)
-		if e.Message != "" {
-			b.WriteString(": " + e.Message)
-		}
+		b.WriteString(", in " + e.String())
 	}
 	return b.String()
 }

@@ -1,0 +1,118 @@
+package stacks_test
+
+import (
+	"bufio"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/seamwalk/seam/internal/corpus"
+	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/stacks"
+)
+
+// openCase opens a dump of the recorded ones.
+func openCase(t *testing.T, elem ...string) *stacks.Stacks {
+	t.Helper()
+	p, err := loader.Open(corpus.Path(t, elem...), &loader.Options{Find: loader.DirFinder(corpus.Images(t))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return stacks.Of(managed.Open(p, nil), nil)
+}
+
+// recordedLines returns the lines of a recorded text.
+func recordedLines(t *testing.T, elem ...string) (lines []string) {
+	t.Helper()
+	f, err := os.Open(corpus.Path(t, elem...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(1<<31))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	for s := bufio.NewScanner(z); s.Scan(); {
+		lines = append(lines, s.Text())
+	}
+	return lines
+}
+
+var debuggersThread = regexp.MustCompile(`^thread (\d+) .* exception (\S+) (.*)$`)
+
+// TestRecordedInProgress: the exceptions in progress are those that the runtime's
+// own debugger library has found, with the same messages.
+func TestRecordedInProgress(t *testing.T) {
+	for _, name := range []string{"net10-scenarios-x64"} {
+		want := map[uint32]string{}
+		for _, line := range recordedLines(t, name, "clrmd.txt.zst") {
+			if m := debuggersThread.FindStringSubmatch(line); m != nil {
+				tid, err := strconv.Atoi(m[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				want[uint32(tid)] = m[2] + ": " + m[3]
+			}
+		}
+		if len(want) < 11 {
+			t.Fatalf("%s: %d exceptions recorded", name, len(want))
+		}
+		s := openCase(t, name, "normal.zst")
+		for _, lt := range s.Threads() {
+			th := s.Thread(lt)
+			got := ""
+			if th.Exception != nil {
+				got = th.Exception.String()
+			}
+			if got != want[th.TID] {
+				t.Errorf("%s: thread %d is in %q, recorded %q", name, th.TID, got, want[th.TID])
+			}
+		}
+	}
+}
+
+// TestRecordedInner: threads that were stopped at each step of a dispatch. Those
+// whose exception was thrown because of another have that, with its stack trace.
+func TestRecordedInner(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		inner int
+	}{{"net10-callbacks-x64", 40}} {
+		s := openCase(t, tt.name, "dump.zst")
+		inner, thrown := 0, 0
+		for _, lt := range s.Threads() {
+			e := s.Thread(lt).Exception
+			if e == nil {
+				continue
+			}
+			if len(e.Lacks) > 0 {
+				t.Errorf("%s: thread %d lacks %v of %v", tt.name, lt.ID, e.Lacks, e)
+			}
+			if e.Type == "System.Reflection.TargetInvocationException" || e.Type == "System.TypeInitializationException" {
+				inner++
+				if e.Inner == nil || e.Inner.String() != "System.InvalidOperationException: probe" || len(e.Inner.Frames) < 3 {
+					t.Errorf("%s: thread %d: %v because of %v", tt.name, lt.ID, e, e.Inner)
+				}
+			} else if e.Inner != nil {
+				t.Errorf("%s: thread %d: %v has the inner exception %v", tt.name, lt.ID, e, e.Inner)
+			}
+			for i := range e.Frames {
+				if f := &e.Frames[i]; f.Function == "" || f.Method == nil || f.SP == 0 || strings.HasPrefix(f.Function, "?") {
+					t.Errorf("%s: thread %d: frame %d of the stack trace is %+v", tt.name, lt.ID, i, f.Place)
+				}
+			}
+			thrown += len(e.Frames)
+		}
+		if inner != tt.inner || thrown < 1000 {
+			t.Errorf("%s: %d exceptions with an inner one, %d frames", tt.name, inner, thrown)
+		}
+	}
+}
