@@ -39,7 +39,7 @@ func (r *Runtime) InFlight(t *code.Thread) *code.Exception {
 	}
 	obj, ok := r.thrownOn(t.Exception)
 	if !ok {
-		return &code.Exception{}
+		return &code.Exception{Lacks: code.LackParts}
 	}
 	return r.exceptionAt(obj)
 }

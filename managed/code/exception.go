@@ -55,6 +55,9 @@ const (
 	LackInner Lacking = 1 << iota // whether there is an inner exception, or the chain of them has no end
 	LackAll                       // the list, or some of it
 	LackTrace                     // the stack trace, or the outer end of it
+
+	// LackParts is all of these: what an exception lacks of which nothing is known.
+	LackParts = LackInner | LackAll | LackTrace
 )
 
 // A TraceFrame is a frame of the stack trace that an exception object has.

@@ -61,12 +61,12 @@ func (r *Runtime) InFlight(t *code.Thread) *code.Exception {
 		}
 		a = arch.Addr(prev)
 	}
-	return &code.Exception{}
+	return &code.Exception{Lacks: code.LackParts}
 }
 
 // exception reads the exception object at a.
 func (r *Runtime) exception(a arch.Addr) *code.Exception {
-	e := &code.Exception{Address: a}
+	e := &code.Exception{Address: a, Lacks: code.LackParts}
 	table, ok := r.table(a)
 	if !ok {
 		return e

@@ -51,7 +51,7 @@ var debuggersThread = regexp.MustCompile(`^thread (\d+) .* exception (\S+) (.*)$
 // TestRecordedInProgress: the exceptions in progress are those that the runtime's
 // own debugger library has found, with the same messages.
 func TestRecordedInProgress(t *testing.T) {
-	for _, name := range []string{"net10-scenarios-x64"} {
+	for _, name := range []string{"net10-scenarios-x64", "net9-scenarios-x64"} {
 		want := map[uint32]string{}
 		for _, line := range recordedLines(t, name, "clrmd.txt.zst") {
 			if m := debuggersThread.FindStringSubmatch(line); m != nil {
@@ -85,7 +85,7 @@ func TestRecordedInner(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		inner int
-	}{{"net10-callbacks-x64", 40}} {
+	}{{"net10-callbacks-x64", 40}, {"net9-callbacks-x64", 32}} {
 		s := openCase(t, tt.name, "dump.zst")
 		inner, thrown := 0, 0
 		for _, lt := range s.Threads() {
