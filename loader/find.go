@@ -65,8 +65,8 @@ func (f finders) all(of func(Finder) iter.Seq[string]) iter.Seq[string] {
 type pathFinder struct{}
 
 // PathFinder finds files where the dump says the process had them, and
-// separate files of debugging information where gdb does: by build-id in
-// /usr/lib/debug, beside the image, in .debug beside it, and at its path in
+// separate files of debugging information where gdb does (portable PDBs: beside
+// the image): by build-id in /usr/lib/debug, beside the image, in .debug beside it, and at its path in
 // /usr/lib/debug.
 func PathFinder() Finder { return pathFinder{} }
 
@@ -95,13 +95,14 @@ func (d besideFinder) Find(id ImageID, path string) []string {
 
 // DirFinder finds files in a folder: a build-id tree (<build-id>/<name> or
 // .build-id/xx/yyyy.debug), a symbol-server tree (<name>/<timestamp and
-// size>/<name>), either of them under "elf" or "pe", the dump's own paths below
+// size>/<name>, <name>/<GUID>FFFFFFFF/<name> for portable PDBs), any of them
+// under "elf", "pe" or "pdb", the dump's own paths below
 // the folder, or a plain tree of files, which is walked once when nothing lies
 // where its identity says.
 func DirFinder(dir string) Finder {
 	return &dirFinder{dir: dir, roots: sync.OnceValue(func() []root {
 		var out []root
-		for _, d := range []string{dir, filepath.Join(dir, "elf"), filepath.Join(dir, "pe")} {
+		for _, d := range []string{dir, filepath.Join(dir, "elf"), filepath.Join(dir, "pe"), filepath.Join(dir, "pdb")} {
 			if isDir(d) {
 				out = append(out, root{d, isDir(filepath.Join(d, ".build-id"))})
 			}
@@ -179,6 +180,12 @@ func (r *root) exact(id ImageID, path string) (out []string) {
 			upper, lower := fmt.Sprintf("%08X%x", id.Timestamp, id.Size), fmt.Sprintf("%08x%x", id.Timestamp, id.Size)
 			if out = append(out, existing(filepath.Join(r.dir, n, upper, n))...); upper != lower {
 				out = append(out, existing(filepath.Join(r.dir, n, lower, n))...)
+			}
+		}
+		if id.PDB != "" {
+			lower := strings.ToLower(n)
+			for _, p := range []string{filepath.Join(n, id.PDB, n), filepath.Join(lower, strings.ToLower(id.PDB), lower)} {
+				out = append(out, existing(filepath.Join(r.dir, p))...)
 			}
 		}
 	}

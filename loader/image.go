@@ -16,6 +16,7 @@ type ImageID struct {
 	Timestamp uint32 // PE: IMAGE_FILE_HEADER.TimeDateStamp
 	Size      uint32 // PE: IMAGE_OPTIONAL_HEADER.SizeOfImage
 	MVID      string // PE with metadata: module version id, a GUID in upper-case hex
+	PDB       string // of a portable PDB, which is no image but is found as they are: a GUID in upper-case hex, and FFFFFFFF
 }
 
 // An Image is an ELF or PE file mapped into the process.

@@ -30,14 +30,16 @@ type Process struct {
 	pointers pointers
 	core     *coreFile // of an ELF core: what a trim copies, and the auxiliary vector; nil for other formats
 	held     *held
+	find     Finder   // looks for files that the dump does not hold; nil: none
+	pdbs     sync.Map // *PDB by the base of the image
 	mu       sync.Mutex
 	late     []Warning
 }
 
 // newProcess returns a process of an operating system and its CPU, whose files
-// are held by opt.held. A format of dumps fills in the rest.
+// opt.Find finds and opt.held holds. A format of dumps fills in the rest.
 func newProcess(abi *arch.ABI, opt *Options) *Process {
-	p := &Process{ABI: abi, Arch: abi.Arch, Memory: &Memory{held: opt.held, gate: abi.Gate}, held: opt.held}
+	p := &Process{ABI: abi, Arch: abi.Arch, Memory: &Memory{held: opt.held, gate: abi.Gate}, held: opt.held, find: opt.Find}
 	p.held.has(p.Memory)
 	p.held.warn = func(text string) { p.warnLate("file_lost", "%s", text) }
 	return p

@@ -35,6 +35,8 @@ type Metadata struct {
 	blobs  heap
 	sorted uint64 // bit t: table t is sorted as II.22 asks
 	tables [tableCount]table
+	beside [tableCount]uint32 // of a portable PDB: rows of tables that its assembly has, and it has not
+	id     PDBID              // of a portable PDB
 
 	// Where a column must be searched that nothing keeps in order: see lookup.
 	nested, params, methods lookup
@@ -61,7 +63,7 @@ func Open(mem arch.Memory, at arch.Addr, size uint32) (*Metadata, error) {
 		return nil, err
 	}
 	m := &Metadata{mem: mem, at: at}
-	var rows heap
+	var rows, pdb heap
 	wide := false
 	for _, s := range streams {
 		switch h := (heap{s.Off, s.Size}); s.Name {
@@ -73,6 +75,8 @@ func Open(mem arch.Memory, at arch.Addr, size uint32) (*Metadata, error) {
 			m.blobs = h
 		case "#~", "#-":
 			rows = h
+		case "#Pdb":
+			pdb = h
 		case "#JTD":
 			// "Just the delta": a mark that every index has four bytes
 			// whatever the row counts are, as edit-and-continue writes it.
@@ -81,6 +85,11 @@ func Open(mem arch.Memory, at arch.Addr, size uint32) (*Metadata, error) {
 	}
 	if rows.size == 0 {
 		return nil, &Error{"metadata without a tables stream", at, false}
+	}
+	if pdb.size != 0 {
+		if err := m.pdb(pdb); err != nil {
+			return nil, err
+		}
 	}
 	return m, m.layout(rows, wide)
 }
@@ -141,12 +150,12 @@ func (m *Metadata) width(c column, heaps uint8, wide bool) uint8 {
 	default:
 		ts, ok := coded[c]
 		if !ok {
-			big = m.tables[c&0x3f].rows > 0xffff
+			big = m.referred(Table(c&0x3f)) > 0xffff
 			break
 		}
 		tag := bits.Len(uint(len(ts) - 1))
 		for _, t := range ts {
-			if t < tableCount && m.tables[t].rows >= 1<<(16-tag) {
+			if t < tableCount && m.referred(t) >= 1<<(16-tag) {
 				big = true
 			}
 		}
@@ -156,6 +165,9 @@ func (m *Metadata) width(c column, heaps uint8, wide bool) uint8 {
 	}
 	return 2
 }
+
+// referred returns how many rows of t an index can refer to.
+func (m *Metadata) referred(t Table) uint32 { return max(m.tables[t].rows, m.beside[t]) }
 
 // Rows returns how many rows t has.
 func (m *Metadata) Rows(t Table) uint32 { return m.tables[t].rows }
@@ -238,7 +250,7 @@ func (m *Metadata) blob(off uint32) ([]byte, error) {
 	if b == nil {
 		return nil, &Error{"a blob of the metadata", a, true}
 	}
-	n, _ := compressed(b)
+	n, _ := Compressed(b)
 	if uint64(off)+uint64(head)+uint64(n) > uint64(m.blobs.size) {
 		return nil, &Error{"the length of a blob", a, false}
 	}
@@ -248,9 +260,9 @@ func (m *Metadata) blob(off uint32) ([]byte, error) {
 	return b, nil
 }
 
-// compressed reads an unsigned number of one, two or four bytes, the high ones
+// Compressed reads an unsigned number of one, two or four bytes, the high ones
 // first (II.23.2), and says how many it has; 0 when b is too short.
-func compressed(b []byte) (v uint32, n int) {
+func Compressed(b []byte) (v uint32, n int) {
 	switch {
 	case len(b) >= 1 && b[0]&0x80 == 0:
 		return uint32(b[0]), 1

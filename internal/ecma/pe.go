@@ -30,12 +30,7 @@ func Locate(r objfile.Reader, base arch.Addr) (at arch.Addr, size uint32, err er
 		return 0, 0, &Error{"an image without a CLR header", base, false}
 	}
 	err = &Error{"the CLR header of an image", base + arch.Addr(d.RVA), false}
-	mapped := func(rva uint32) (arch.Addr, bool) { return base + arch.Addr(rva), true }
-	flat := func(rva uint32) (arch.Addr, bool) {
-		off, _, ok := h.FileOff(rva)
-		return base + arch.Addr(off), ok
-	}
-	for _, place := range []func(uint32) (arch.Addr, bool){mapped, flat} {
+	for _, place := range []func(uint32) (arch.Addr, bool){h.Mapped(base), h.Flat(base)} {
 		cor, ok := place(d.RVA)
 		if !ok {
 			continue

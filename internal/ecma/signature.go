@@ -121,7 +121,7 @@ func (d *decoder) byte() uint8 {
 }
 
 func (d *decoder) number() uint32 {
-	v, n := compressed(d.b)
+	v, n := Compressed(d.b)
 	if n == 0 {
 		d.fail(fmt.Errorf("a signature has a broken number"))
 		return 0

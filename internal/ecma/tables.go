@@ -17,6 +17,10 @@ const (
 	NestedClass  Table = 0x29
 	GenericParam Table = 0x2a
 
+	// Of portable PDBs (PortablePdb-Metadata.md of dotnet/runtime): not in ECMA-335.
+	Document               Table = 0x30
+	MethodDebugInformation Table = 0x31
+
 	tableCount = 64
 	maxColumns = 9
 )
@@ -45,6 +49,7 @@ const (
 	customAttributeType
 	resolutionScope
 	typeOrMethodDef
+	hasCustomDebugInformation
 )
 
 // index is the column that holds row numbers of t.
@@ -66,10 +71,12 @@ var coded = map[column][]Table{
 	typeOrMethodDef: {TypeDef, MethodDef},
 	hasCustomAttribute: {MethodDef, 0x04, TypeRef, TypeDef, Param, 0x09, 0x0a, Module, 0x0e, 0x17, 0x14,
 		0x11, 0x1a, TypeSpec, Assembly, AssemblyRef, 0x26, 0x27, 0x28, GenericParam, 0x2c, 0x2b},
+	hasCustomDebugInformation: {MethodDef, 0x04, TypeRef, TypeDef, Param, 0x09, 0x0a, Module, 0x0e, 0x17, 0x14,
+		0x11, 0x1a, TypeSpec, Assembly, AssemblyRef, 0x26, 0x27, 0x28, GenericParam, 0x2c, 0x2b, Document, 0x32, 0x33, 0x34, 0x35},
 	customAttributeType: {0xff, 0xff, MethodDef, 0x0a, 0xff},
 }
 
-// schema lists the columns of every table (II.22.2 to II.22.39). The rows that
+// schema lists the columns of every table (II.22.2 to II.22.39; PortablePdb-Metadata.md). The rows that
 // lie before a table decide where it begins, so all of them must be here. Those
 // that ECMA-335 does not have are the *Ptr tables of uncompressed streams and
 // the two logs of edit-and-continue (src/coreclr/inc/metamodelpub.h, .NET 10).
@@ -119,4 +126,13 @@ var schema = [tableCount][]column{
 	GenericParam: {u2, u2, typeOrMethodDef, str},
 	0x2b:         {methodDefOrRef, blob},              // MethodSpec
 	0x2c:         {index(GenericParam), typeDefOrRef}, // GenericParamConstraint
+
+	Document:               {blob, guid, blob, guid},
+	MethodDebugInformation: {index(Document), blob},
+	0x32:                   {index(MethodDef), index(0x35), index(0x33), index(0x34), u4, u4}, // LocalScope
+	0x33:                   {u2, u2, str},                                                     // LocalVariable
+	0x34:                   {str, blob},                                                       // LocalConstant
+	0x35:                   {index(0x35), blob},                                               // ImportScope
+	0x36:                   {index(MethodDef), index(MethodDef)},                              // StateMachineMethod
+	0x37:                   {hasCustomDebugInformation, guid, blob},                           // CustomDebugInformation
 }

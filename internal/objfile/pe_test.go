@@ -2,6 +2,7 @@ package objfile
 
 import (
 	"bytes"
+	"compress/flate"
 	"debug/pe"
 	"encoding/binary"
 	"fmt"
@@ -148,7 +149,8 @@ func TestCodeView(t *testing.T) {
 	if m == nil {
 		t.Skipf("llvm-readobj prints no CodeView record that is known here: %s", out)
 	}
-	c, ok := img.pe.CodeView(img, base)
+	d := img.pe.Debug(img, img.pe.Mapped(base))
+	c, ok := d.CodeView, d.Named
 	if got := fmt.Sprintf("% X", c.GUID); !ok || got != m[1] || fmt.Sprint(c.Age) != m[2] || c.Path != m[3] {
 		t.Errorf("%s, age %d, %q, %v; want %v", got, c.Age, c.Path, ok, m[1:])
 	}
@@ -158,6 +160,60 @@ func TestCodeView(t *testing.T) {
 	if want := "030201000504070608090A0B0C0D0E0F1f"; c.String() != want {
 		t.Errorf("%s, want %s", c.String(), want)
 	}
+	if c.Portable = true; c.String() != "030201000504070608090A0B0C0D0E0FFFFFFFFF" {
+		t.Errorf("%s for a portable PDB", c.String())
+	}
+}
+
+// packed returns b as images embed a portable PDB, claiming a size.
+func packed(t testing.TB, b []byte, size uint32) []byte {
+	var out bytes.Buffer
+	out.WriteString("MPDB")
+	binary.Write(&out, binary.LittleEndian, size)
+	w, err := flate.NewWriter(&out, flate.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write(b)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// An embedded PDB is unpacked if its size is the one that it claims.
+func TestUnpackPDB(t *testing.T) {
+	want := bytes.Repeat([]byte("sequence points "), 1000)
+	if got, err := UnpackPDB(packed(t, want, uint32(len(want)))); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	broken := packed(t, want, uint32(len(want)))
+	broken[12] ^= 0xff
+	for name, b := range map[string][]byte{
+		"none":    nil,
+		"mark":    []byte("XPDB\x01\x00\x00\x00abcdefgh"),
+		"shorter": packed(t, want, uint32(len(want)-1)),
+		"longer":  packed(t, want, uint32(len(want)+1)),
+		"huge":    packed(t, want, 1<<31),
+		"zero":    packed(t, nil, 0),
+		"cut":     packed(t, want, uint32(len(want)))[:20],
+		"broken":  broken,
+	} {
+		if got, err := UnpackPDB(b); err == nil {
+			t.Errorf("%s: %d bytes and no error", name, len(got))
+		}
+	}
+}
+
+// A size that an embedded PDB claims takes no memory.
+func FuzzUnpackPDB(f *testing.F) {
+	f.Add(packed(f, []byte("BSJB and so on"), 14))
+	f.Add(packed(f, []byte("BSJB and so on"), 1<<27))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if out, err := UnpackPDB(b); err == nil && len(out) > 1100*len(b) {
+			t.Errorf("%d bytes of %d", len(out), len(b))
+		}
+	})
 }
 
 // Numbers that a PE file of any bytes claims lead to no panic and no endless loop.
@@ -184,10 +240,10 @@ func FuzzPE(f *testing.F) {
 		if b := h.LinkTime(data, rva, 16); b != nil {
 			r.Apply(uint64(rva), b, 0x1000)
 		}
-		h.CodeView(Bytes(data), 0)
+		h.Debug(Bytes(data), h.Flat(0))
 		if img, err := NewImage(data, 1<<32); err == nil {
 			useImage(t, img, arch.Addr(rva), name)
-			h.CodeView(img, 1<<32)
+			h.Debug(img, h.Mapped(1<<32))
 		}
 	})
 }
