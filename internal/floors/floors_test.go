@@ -24,7 +24,7 @@ var floors = [][]string{
 	{"arch", "internal/bin", "internal/golden", "internal/coreedit", "internal/corpus", "internal/memtest"},
 	{"internal/objfile"},
 	{"internal/ecma"},
-	{"loader", "unwind"},
+	{"loader", "unwind", "internal/pdb"},
 	{"managed/code"},
 	{"managed/clr", "managed/nativeaot"},
 	{"managed"},

@@ -160,15 +160,14 @@ func (b *jsonBuffer) frame(f *stacks.Frame) {
 	b.str("by", f.By)
 }
 
-// place writes the fields of a frame that depend on its pc alone. No source of
-// lines is read yet, so file and line are null.
+// place writes the fields of a frame that depend on its pc alone.
 func (b *jsonBuffer) place(p *stacks.Place) {
 	b.str("module", p.Module)
 	b.str("function", p.Function)
 	b.str("symbol", p.Symbol)
 	b.numIf("offset", int64(p.Offset), p.Function != "")
-	b.null("file")
-	b.null("line")
+	b.str("file", p.File)
+	b.numIf("line", int64(p.Line), p.Line > 0)
 	if m := p.Method; m == nil {
 		b.null("method")
 	} else {

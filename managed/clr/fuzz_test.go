@@ -59,16 +59,16 @@ func FuzzNames(f *testing.F) {
 // FuzzBounds reads bytes as a map of each form.
 func FuzzBounds(f *testing.F) {
 	for _, form := range boundsForms {
-		f.Add(writeBounds(form, []mapping{{0, 0xfffffffe}, {7, 0}, {20, 5}}))
+		f.Add(writeBounds(form, []mapping{{0, prologIL, false}, {7, 0, false}, {20, 5, true}}))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, form := range boundsForms {
 			n, last := 0, uint64(0)
-			form.read(b, func(native uint64, _ uint32) bool {
-				if native < last {
-					t.Errorf("form %d goes back from %d to %d", form, last, native)
+			form.read(b, func(m mapping) bool {
+				if m.native < last {
+					t.Errorf("form %d goes back from %d to %d", form, last, m.native)
 				}
-				last = native
+				last = m.native
 				n++
 				return true
 			})

@@ -5,10 +5,9 @@ import (
 	"github.com/seamwalk/seam/managed/code"
 )
 
-// ilOffset returns the IL offset that the JIT's map has for pc in code c: that
-// of the last place at or before pc that has one. It is not ok for code
-// without a map (stubs), in prologues, and where the map's bytes are missing
-// or not of the form that this runtime writes.
+// ilOffset returns the IL offset that the runtime's own stack traces have for pc in
+// code c; see ilFinder. It is not ok for code without a map (stubs), and where the
+// map's bytes are missing or not of the form that this runtime writes.
 func (r *Runtime) ilOffset(c *Code, pc arch.PC) (off uint32, ok bool) {
 	// Without the method's start, nothing is known of where in it pc lies.
 	if c.Start == 0 || pc.Lookup() < c.Start {
@@ -18,24 +17,10 @@ func (r *Runtime) ilOffset(c *Code, pc arch.PC) (off uint32, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	native := uint64(pc.Lookup() - c.Start)
-	ok = false
-	good := form.read(b, func(at uint64, il uint32) bool {
-		if at > native {
-			return false
-		}
-		// Prologue, epilogue and "no mapping" are places too; in the middle
-		// of a method their code belongs to what came before.
-		if il < firstSpecialIL {
-			off, ok = il, true
-		}
-		return true
-	})
-	return off, ok && good
+	f := ilFinder{native: uint64(pc.Lookup() - c.Start), rule: r.release.ilRule}
+	ok = form.read(b, f.entry)
+	return f.offset(), ok
 }
-
-// The first value that is no IL offset (ICorDebugInfo::MappingTypes, src/coreclr/inc/cordebuginfo.h).
-const firstSpecialIL = 0xfffffffd // epilogue; then prologue, no mapping
 
 // A boundsForm is how a method's bounds are written: as nibbles, or as a
 // stream of bits with so many for the source of an entry.

@@ -11,12 +11,6 @@ import (
 	"github.com/seamwalk/seam/managed/code"
 )
 
-// A mapping is an entry of a made map.
-type mapping struct {
-	native uint64
-	il     uint32
-}
-
 // nibbleWriter writes what nibbleReader reads.
 type nibbleWriter struct {
 	b    []byte
@@ -42,6 +36,14 @@ func (w *nibbleWriter) number(v uint32) {
 	}
 }
 
+// ofCall returns 1 for an entry of a call.
+func ofCall(m mapping) uint32 {
+	if m.call {
+		return 1
+	}
+	return 0
+}
+
 // writeBounds encodes a map in any of its forms.
 func writeBounds(f boundsForm, ms []mapping) []byte {
 	var w nibbleWriter
@@ -51,7 +53,7 @@ func writeBounds(f boundsForm, ms []mapping) []byte {
 		for _, m := range ms {
 			w.number(uint32(m.native - last))
 			w.number(m.il + ilBias)
-			w.number(1)
+			w.number(2 + ofCall(m)*callInstruction)
 			last = m.native
 		}
 		return w.b
@@ -66,7 +68,7 @@ func writeBounds(f boundsForm, ms []mapping) []byte {
 		}
 	}
 	for _, m := range ms {
-		put(1, int(f))
+		put(2+uint64(ofCall(m)), int(f))
 		put(m.native-last, nativeBits)
 		put(uint64(m.il+ilBias), ilBits)
 		last = m.native
@@ -90,14 +92,14 @@ func TestBounds(t *testing.T) {
 		var ms []mapping
 		at := uint64(0)
 		for range rnd.Intn(40) + 1 {
-			ms = append(ms, mapping{at, uint32(rnd.Intn(1000)) - ilBias})
+			ms = append(ms, mapping{at, uint32(rnd.Intn(1000)) - ilBias, rnd.Intn(3) == 0})
 			at += uint64(rnd.Intn(3000))
 		}
 		for _, f := range boundsForms {
 			b := writeBounds(f, ms)
 			var got []mapping
-			if !f.read(b, func(n uint64, il uint32) bool {
-				got = append(got, mapping{n, il})
+			if !f.read(b, func(m mapping) bool {
+				got = append(got, m)
 				return true
 			}) || len(got) != len(ms) {
 				t.Fatalf("form %d: %d entries of %d", f, len(got), len(ms))
@@ -108,7 +110,7 @@ func TestBounds(t *testing.T) {
 				}
 			}
 			for _, cut := range [][]byte{b[:len(b)-1], append(b[:len(b):len(b)], 0x77)} {
-				if f.read(cut, func(uint64, uint32) bool { return true }) {
+				if f.read(cut, func(mapping) bool { return true }) {
 					t.Errorf("form %d: %d bytes are taken for %d", f, len(cut), len(b))
 				}
 			}
@@ -119,7 +121,7 @@ func TestBounds(t *testing.T) {
 // TestILOffset goes through each outer form: a method with a map, and before it
 // what the runtime may put there.
 func TestILOffset(t *testing.T) {
-	ms := []mapping{{0, 0xfffffffe}, {7, 0}, {20, 5}, {20, 0xffffffff}, {40, 0x30}, {44, 0xfffffffd}}
+	ms := []mapping{{0, prologIL, false}, {7, 1, false}, {20, 5, false}, {31, 9, true}, {40, 0x30, false}, {44, noMappingIL, false}, {50, epilogIL, false}}
 	const header, info, start = 0x7000_0000, 0x7000_1000, 0x7100_0000
 	le := binary.LittleEndian
 	outer := map[string]func(bounds []byte) []byte{
@@ -177,7 +179,7 @@ func TestILOffset(t *testing.T) {
 		r := fakeRuntime(t, m.core(t))
 		set(r)
 		c := Code{Code: code.Code{Kind: code.JIT, Start: start}, Header: header}
-		for off, want := range map[arch.Addr]int{0: -1, 7: -1, 8: 0, 20: 0, 21: 5, 40: 5, 41: 0x30, 100: 0x30} {
+		for off, want := range map[arch.Addr]int{0: -1, 7: 0, 8: 1, 20: 1, 21: 5, 40: 5, 41: 0x30, 45: 0, 51: 0x30, 100: 0x30} {
 			il, ok := r.ilOffset(&c, arch.PC{Addr: start + off})
 			if !ok && want >= 0 || ok && int(il) != want {
 				t.Errorf("%s: a return to %d is in IL %#x, %v; want %#x", version, off, il, ok, want)

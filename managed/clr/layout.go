@@ -46,6 +46,7 @@ type release struct {
 	// whatever stands here.
 	debugInfo outerForm
 	bounds    boundsForm
+	ilRule    ilRule // how the runtime's own stack traces choose among the bounds
 
 	// hijackResumes says that the Frame of a tripped hijack counts as one of a
 	// thread that was interrupted: see [Replay.Resumable]. Not so in the sources of

@@ -14,7 +14,7 @@ var releases = []release{{
 	facts:     facts10,
 	numbers:   map[string]uint64{"MethodDescAlignment": 8, "StubCodeBlockLast": 0xf},
 	stubs:     stubs10,
-	debugInfo: outerFlags10, bounds: boundsBits2,
+	debugInfo: outerFlags10, bounds: boundsBits2, ilRule: ilLeastCounts,
 	hijackResumes: true, losesXState: true,
 	dac: dacTable10,
 }, {
@@ -22,12 +22,12 @@ var releases = []release{{
 	facts:     facts9,
 	numbers:   map[string]uint64{"MethodDescAlignment": 8, "StubCodeBlockLast": 0xf},
 	stubs:     stubs10,
-	debugInfo: outerFlags9, bounds: boundsNibbles,
+	debugInfo: outerFlags9, bounds: boundsNibbles, ilRule: ilLastCounts,
 	dac: dacTable9,
 }, {
 	major:     8,
 	facts:     facts8,
-	debugInfo: outerFlags9, bounds: boundsNibbles,
+	debugInfo: outerFlags9, bounds: boundsNibbles, ilRule: ilLastCounts,
 }}
 
 // Structures of .NET 10: dumps of 10.0.12 (Linux and Windows, x86-64) and 10.0.9

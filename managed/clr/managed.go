@@ -117,10 +117,10 @@ func (r *Runtime) MayBeReplaced(c *code.Code) bool {
 	return r.mayBeReplaced(&full)
 }
 
-// ILOffset returns the IL offset that the JIT's map has for pc: that of the last
-// place at or before pc that has one. It is not ok for code without a map (stubs),
-// in prologues, and where the map's bytes are missing or not of the form that this
-// runtime writes.
+// ILOffset returns the IL offset that the runtime's own stack traces have for pc,
+// by the map of its method: 0 in prologues and for code of no IL, the greatest one
+// in epilogues. It is not ok for code without a map (stubs), and where the map's
+// bytes are missing or not of the form that this runtime writes.
 func (r *Runtime) ILOffset(pc arch.PC) (off uint32, ok bool) {
 	c, _ := r.CodeAt(pc.Lookup())
 	r.CompleteCode(&c)

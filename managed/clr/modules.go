@@ -14,6 +14,7 @@ import (
 // emitted one.
 type module struct {
 	name string         // its path, or its simple name; "" if neither is at hand
+	base arch.Addr      // of its image; 0 if it has none or that is not known
 	meta *ecma.Metadata // nil if err is not
 	err  error
 }
@@ -24,6 +25,8 @@ func (r *Runtime) module(a arch.Addr) *module {
 		return m.(*module)
 	}
 	m := &module{name: r.moduleName(a)}
+	base, _ := r.word(field(a, r.names.ModBase))
+	m.base = arch.Addr(base)
 	if m.meta, m.err = r.metadata(a); m.err != nil {
 		m.err = fmt.Errorf("module %s: %w", orUnknown(m.name), m.err)
 	} else if m.name == "" {

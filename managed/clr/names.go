@@ -125,7 +125,7 @@ func (d *describer) declared(mt arch.Addr, rid uint32) {
 // named fills Module, Name and Params from metadata; owner is the TypeDef row
 // of the class, 0 if only the metadata can tell.
 func (d *describer) named(mod *module, owner, rid uint32) {
-	d.m.Module = mod.name
+	d.m.Module, d.m.ModuleBase = mod.name, mod.base
 	if mod.err != nil {
 		d.fail(mod.err)
 		return

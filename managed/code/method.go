@@ -26,8 +26,11 @@ type Method struct {
 	// are empty, which does not mean that the method has none.
 	Unknown Parts
 	Module  string // path of the module that defines it, or its name; "" if not known
-	Dynamic bool   // IL stub or DynamicMethod
-	ILStub  bool
+	// ModuleBase is where that module's image lies, a PE file, mapped or only in
+	// memory; 0 if it has none, as emitted ones, or if that is not known.
+	ModuleBase arch.Addr
+	Dynamic    bool // IL stub or DynamicMethod
+	ILStub     bool
 }
 
 // Parts are lists of a Method, as a set.

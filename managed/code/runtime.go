@@ -104,7 +104,7 @@ type Replacing interface {
 // Mapping is a runtime that knows which instruction of the intermediate language
 // machine code was made from.
 type Mapping interface {
-	// ILOffset returns which byte of its method's IL the frame at pc stands at;
-	// ok is false if it is not known.
+	// ILOffset returns which byte of its method's IL the frame at pc stands at, as
+	// the runtime's own stack traces would say it; ok is false if it is not known.
 	ILOffset(pc arch.PC) (off uint32, ok bool)
 }

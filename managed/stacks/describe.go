@@ -30,11 +30,12 @@ type placeKey struct {
 	method arch.Addr
 }
 
-// A place is the description of a pc, and the image that would have had a name
-// for it if there is none.
+// A place is the description of a pc, and the files that would have had a name or
+// a line for it if there is none.
 type place struct {
 	*Place
-	lacks *loader.Image
+	lacks    *loader.Image
+	lacksPDB *loader.PDB
 }
 
 // maxPlaces bounds the places that a describer remembers. The stacks of a large
@@ -67,6 +68,9 @@ func (d *describer) frame(f *managed.Frame) Frame {
 	p := d.place(f)
 	if p.lacks != nil {
 		d.s.unnamed(p.lacks)
+	}
+	if p.lacksPDB != nil {
+		d.s.unlined(p.lacksPDB)
 	}
 	if p.Function == "" {
 		d.counts.Unnamed++
@@ -152,7 +156,7 @@ func (s *Stacks) nativePlace(f *managed.Frame) place {
 		o.Module = img.ID.Name
 		o.Link = arch.LinkAddr(uint64(f.PC.Addr) - img.Bias())
 	}
-	return place{o, lacks}
+	return place{Place: o, lacks: lacks}
 }
 
 // managedPlace describes where a managed frame stands.
@@ -176,7 +180,7 @@ func (s *Stacks) managedPlace(f *managed.Frame) place {
 		if img != nil {
 			o.Module = img.ID.Name
 		}
-		return place{o, img}
+		return place{Place: o, lacks: img}
 	}
 	o.Function, o.Module = n.function, n.module
 	m.Name, m.Token = n.m.Name, n.m.Token
@@ -186,13 +190,17 @@ func (s *Stacks) managedPlace(f *managed.Frame) place {
 	if o.Module == "" && img != nil {
 		o.Module = img.ID.Name
 	}
+	var lacksPDB *loader.PDB
+	if s.lines != nil {
+		lacksPDB = s.lines.line(o, &n.m)
+	}
 	if o.Function != "" || n.m.Token == 0 { // without a token no file has a name for it
-		return place{Place: o}
+		return place{Place: o, lacksPDB: lacksPDB}
 	}
 	if def := s.imageNamed(n.m.Module); def != nil {
 		img = def // the image that holds the name, not the one that holds the code
 	}
-	return place{o, img}
+	return place{o, img, lacksPDB}
 }
 
 // imageNamed returns the image that file is the path or the name of, or nil.

@@ -25,12 +25,25 @@ type Warning struct {
 	Offset int64 // in the dump; -1: none
 }
 
-// A Missing is an image of which no file was found, and what that costs.
+// A Missing is a file that was not found, and what that costs.
 type Missing struct {
-	Name, ID string // see [Image]
+	Kind     MissingKind
+	Name, ID string // of an image: see [Image]; of a PDB: see [loader.PDB]
 	Stops    int    // stacks or parts of stacks that end for want of it
 	Unnamed  int    // frames without a name for want of it
+	Unlined  int    // frames without a line for want of it
 }
+
+// A MissingKind says what a missing file is.
+type MissingKind string
+
+const (
+	MissingImage MissingKind = "image" // an ELF or PE file that was mapped
+	MissingPDB   MissingKind = "pdb"   // a portable PDB, which has the lines of an assembly
+)
+
+// A pdbKey tells PDBs apart. An assembly that was loaded twice has one.
+type pdbKey struct{ name, id string }
 
 // Counts sum up stacks.
 type Counts struct {
@@ -71,8 +84,12 @@ func (s *Stacks) Summary() *Summary {
 			t.Missing = append(t.Missing, *m)
 		}
 	}
+	for _, m := range s.pdbs {
+		t.Missing = append(t.Missing, *m)
+	}
 	slices.SortFunc(t.Missing, func(x, y Missing) int {
-		return cmp.Or(cmp.Compare(y.Stops, x.Stops), cmp.Compare(y.Unnamed, x.Unnamed), strings.Compare(x.Name, y.Name), strings.Compare(x.ID, y.ID))
+		return cmp.Or(cmp.Compare(y.Stops, x.Stops), cmp.Compare(y.Unnamed, x.Unnamed), cmp.Compare(y.Unlined, x.Unlined),
+			strings.Compare(x.Name, y.Name), strings.Compare(x.ID, y.ID))
 	})
 	return t
 }
@@ -128,6 +145,19 @@ func (s *Stacks) unnamed(img *loader.Image) {
 	s.missing(img).Unnamed++
 }
 
+// unlined notes that p would have had a line.
+func (s *Stacks) unlined(p *loader.PDB) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := pdbKey{p.Name, p.ID}
+	m := s.pdbs[k]
+	if m == nil {
+		m = &Missing{Kind: MissingPDB, Name: p.Name, ID: p.ID}
+		s.pdbs[k] = m
+	}
+	m.Unlined++
+}
+
 // need notes which image would have let a walk go on, if one would.
 func (s *Stacks) need(stop unwind.Stop) {
 	img := s.blame(stop)
@@ -143,7 +173,7 @@ func (s *Stacks) need(stop unwind.Stop) {
 func (s *Stacks) missing(img *loader.Image) *Missing {
 	m := s.needs[img]
 	if m == nil {
-		m = &Missing{Name: img.ID.Name, ID: imageID(img)}
+		m = &Missing{Kind: MissingImage, Name: img.ID.Name, ID: imageID(img)}
 		s.needs[img] = m
 	}
 	return m

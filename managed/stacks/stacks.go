@@ -22,8 +22,9 @@ type Options struct {
 	// Workers is how many goroutines walk stacks; 0: one for each CPU that the
 	// program may use.
 	Workers int
-	// NoSymbols leaves native functions without names. Their symbol tables are
-	// then not read, which saves most of the time where tables are large.
+	// NoSymbols leaves native functions without names, and managed frames without
+	// lines. Symbol tables and PDBs are then not read, which saves most of the time
+	// where they are large.
 	NoSymbols bool
 }
 
@@ -34,12 +35,14 @@ type Options struct {
 type Stacks struct {
 	session *managed.Session
 	symbols *symbolize.Symbolizer // nil with Options.NoSymbols
+	lines   *lineTable            // nil with Options.NoSymbols
 	limit   int
 	workers int
 
 	mu      sync.RWMutex
 	methods map[methodKey]*named
 	needs   map[*loader.Image]*Missing
+	pdbs    map[pdbKey]*Missing
 	framed  map[*loader.Image]bool // images that .debug_frame found a caller in
 	counts  Counts
 }
@@ -55,6 +58,7 @@ func Of(session *managed.Session, opt *Options) *Stacks {
 		workers: opt.Workers,
 		methods: map[methodKey]*named{},
 		needs:   map[*loader.Image]*Missing{},
+		pdbs:    map[pdbKey]*Missing{},
 		framed:  map[*loader.Image]bool{},
 	}
 	if s.workers <= 0 {
@@ -62,6 +66,7 @@ func Of(session *managed.Session, opt *Options) *Stacks {
 	}
 	if !opt.NoSymbols {
 		s.symbols = symbolize.New(session.Process)
+		s.lines = &lineTable{p: session.Process}
 	}
 	return s
 }

@@ -61,9 +61,6 @@ type Frame struct {
 // that stand at the same pc share it, in a stack and among stacks: a recursion
 // that is 5,000 deep has three. So a Place is not to be written to. An empty
 // string is what is not known.
-//
-// The source file, the line and the calls that a compiler has inlined are facts
-// about a pc as well. Nothing reads them yet; they will be fields of Place.
 type Place struct {
 	Kind     Kind
 	Module   string        // file name of the image, or of a managed method's assembly
@@ -71,6 +68,8 @@ type Place struct {
 	Symbol   string        // native: the name that the image's symbol table has
 	Offset   uint64        // of the pc, in bytes from the function's start; means nothing without Function
 	Link     arch.LinkAddr // native, in an image: the pc as addr2line and disassemblers of the file take it
+	File     string        // managed: path of the source file, as the debugging information has it
+	Line     int           // managed: in File, from 1 on, of the call or the instruction that runs; 0: not known
 	Method   *Method       // nil in native frames and gaps
 	Why      *Stop         // of a gap: why the frame in front of it could not be left; else nil
 }
