@@ -117,13 +117,13 @@ func (f *PDB) open() {
 	})
 }
 
-// windowsPDB is what PDB files begin with that are not portable.
-var windowsPDB = []byte("Microsoft C/C++ MSF 7.00\r\n")
+// nativePDB is what PDB files begin with that are of native compilers, and of older .NET ones.
+var nativePDB = []byte("Microsoft C/C++ MSF 7.00\r\n")
 
 // differs says why data is not the image's PDB, or "".
 func (f *PDB) differs(data []byte) string {
-	if bytes.HasPrefix(data, windowsPDB) {
-		return "it is a PDB of Windows' own form; portable ones are read"
+	if bytes.HasPrefix(data, nativePDB) {
+		return "it is no portable PDB, but of the form that native compilers write"
 	}
 	id, err := ecma.ReadPDBID(objfile.Bytes(data), 0, uint32(min(len(data), 1<<32-1)))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/report"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
@@ -41,7 +42,7 @@ type shared struct {
 func (f *shared) dumpFlags(cmd *cobra.Command, strict string) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringArrayVar(&f.images, "images", nil, "look for image files in `DIR` too: a plain tree of files, a build-id tree, a\nsymbol-server tree, or one file (repeatable); none: look nowhere but in other --images")
+	fs.StringArrayVar(&f.images, "images", nil, "look for image files and portable PDBs in `DIR` too: a plain tree of files, a\nbuild-id tree, a symbol-server tree, or one file (repeatable); none: look nowhere\nbut in other --images")
 	fs.BoolVar(&f.strict, "strict", false, "exit with status 3 when "+strict)
 }
 
@@ -55,8 +56,8 @@ func (f *shared) limitFlag(cmd *cobra.Command, of string) {
 
 func (f *shared) symbolFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.BoolVar(&f.symbols, "symbols", true, "name native frames by the symbols of their images")
-	fs.BoolVar(&f.noSymbols, "no-symbols", false, "leave native frames without names")
+	fs.BoolVar(&f.symbols, "symbols", true, "name native frames by the symbols of their images, and tell lines by PDBs")
+	fs.BoolVar(&f.noSymbols, "no-symbols", false, "leave native frames without names, and managed ones without lines")
 	cmd.MarkFlagsMutuallyExclusive("symbols", "no-symbols")
 }
 
@@ -198,14 +199,21 @@ func finder(place string) (loader.Finder, error) {
 }
 
 // tellUnused adds a warning to p for each file of --images that is the file of
-// none of p's images. Folders are not looked at: of these, most files are others.
+// none of p's images, nor the PDB of one. Folders are not looked at: of these, most files are others.
 func (f *shared) tellUnused(p *loader.Process) {
 	for _, place := range f.images {
 		if st, err := os.Stat(place); err != nil || st.IsDir() {
 			continue // the word none, or a folder
 		}
 		file, err := loader.FileFinder(place)
-		if err == nil && !slices.ContainsFunc(p.Images, func(m *loader.Image) bool { return len(file.Find(m.ID, m.Path)) > 0 }) {
+		used := func(m *loader.Image) bool {
+			if len(file.Find(m.ID, m.Path)) > 0 {
+				return true
+			}
+			pdb := p.PDB(arch.Addr(m.Bias()))
+			return m.Format == "pe" && pdb != nil && len(file.Find(loader.ImageID{Name: pdb.Name, PDB: pdb.ID}, "")) > 0
+		}
+		if err == nil && !slices.ContainsFunc(p.Images, used) {
 			p.Warnings = append(p.Warnings, loader.Warning{Code: "image_unused", Off: -1,
 				Text: fmt.Sprintf("--images %s: by name and identity it is none of the dump's images", place)})
 		}

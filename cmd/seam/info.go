@@ -14,7 +14,7 @@ func newInfo() *cobra.Command {
 		Short: "What a dump holds, and what is missing",
 		Long: `Info shows what a dump holds: the process and what ended it, its threads, the
 images that were mapped with their identity (build id, or timestamp and size) and
-where their bytes come from, and the runtimes in it.
+where their bytes come from, the runtimes in it, and which files were not found.
 
 Bytes of an image come from the dump, from a file of the same identity, or from
 nowhere (none): then walks can leave its frames only by guessing.`,
@@ -31,10 +31,11 @@ nowhere (none): then walks can leave its frames only by guessing.`,
 				return err
 			}
 			defer d.Close()
-			info := &report.Info{Head: d.head(), Tail: d.stacks.Summary()}
+			info := &report.Info{Head: d.head(), Missing: d.stacks.Absent()}
 			for _, t := range d.selected {
 				info.Threads = append(info.Threads, d.stacks.Thread(t))
 			}
+			info.Tail = d.stacks.Summary() // with what came up meanwhile
 			w := buffered(cmd)
 			if err := errors.Join(report.Write(w, f.format, style, info), w.Flush()); err != nil {
 				return err

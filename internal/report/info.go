@@ -12,13 +12,18 @@ import (
 type Info struct {
 	Head    *Head
 	Threads []stacks.Thread // without their stacks
+	Missing []stacks.Missing
 	Tail    *stacks.Summary
 }
 
 func (i *Info) forms() []form { return textAndJSON(i.text, i.json) }
 
 func (i *Info) json(b *jsonBuffer) {
-	b.document(i.Head, i.Tail, func() { objects(b, "threads", line1, i.Threads, b.thread) })
+	b.document(i.Head, i.Tail, func() {
+		objects(b, "threads", line1, i.Threads, b.thread)
+		b.raw(",\n ")
+		b.missing(i.Missing, false)
+	})
 }
 
 func (i *Info) text(b *page) {
@@ -50,5 +55,26 @@ func (i *Info) text(b *page) {
 			b.line(dim, "  "+strings.Repeat(" ", 25)+clean(m.Path))
 		}
 	}
+	i.pdbs(b)
 	b.tail(i.Tail)
+}
+
+// pdbs tells how many PDBs were not found, and with -v which.
+func (i *Info) pdbs(b *page) {
+	n := 0
+	for k := range i.Missing {
+		if i.Missing[k].Kind == stacks.MissingPDB {
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	b.line(plain, "")
+	b.line(bold, plural(n, "PDB was", "PDBs were")+" not found; lines of source would be in them")
+	for k := range i.Missing {
+		if m := &i.Missing[k]; b.style.Verbose && m.Kind == stacks.MissingPDB {
+			b.line(plain, "  "+clean(m.ID)+"  "+clean(m.Name))
+		}
+	}
 }

@@ -81,6 +81,8 @@ func (o *jsonOutput) frame(f *stacks.Frame) {
 func (o *jsonOutput) End(t *stacks.Summary) error {
 	o.threads.end()
 	o.b.raw(",\n ")
+	o.b.missing(t.Missing, true)
+	o.b.raw(",\n ")
 	o.b.warnings(t)
 	o.b.raw("}\n")
 	return o.b.flush()
@@ -186,6 +188,18 @@ func (b *jsonBuffer) place(p *stacks.Place) {
 		why = p.Why.Reason + ": " + p.Why.Text
 	}
 	b.str("why", why)
+}
+
+// missing writes the list of files that would tell more; counted says that stacks
+// were looked at, so that it is known how much.
+func (b *jsonBuffer) missing(list []stacks.Missing, counted bool) {
+	objects(b, "missing", line1, list, func(m *stacks.Missing) {
+		b.str("kind", string(m.Kind))
+		b.str("name", m.Name)
+		b.str("id", m.ID)
+		b.numIf("stacks", int64(m.Stops), counted)
+		b.numIf("names", int64(m.Unnamed+m.Unlined), counted)
+	})
 }
 
 func (b *jsonBuffer) warnings(t *stacks.Summary) {

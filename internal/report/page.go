@@ -113,7 +113,7 @@ func (p *page) tail(t *stacks.Summary) {
 	p.line(plain, "Give the folder that holds them: --images DIR")
 }
 
-// cost says what it costs that an image's file is missing.
+// cost says what it costs that a file is missing.
 func cost(m *stacks.Missing) string {
 	var parts []string
 	if m.Stops > 0 {
@@ -121,6 +121,9 @@ func cost(m *stacks.Missing) string {
 	}
 	if m.Unnamed > 0 {
 		parts = append(parts, plural(m.Unnamed, "frame without a name", "frames without a name"))
+	}
+	if m.Unlined > 0 {
+		parts = append(parts, plural(m.Unlined, "frame without a line", "frames without a line"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -132,11 +135,16 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// warnings returns the warnings of t and, as warnings, the files that are missing.
+// warnings returns the warnings of t and, as warnings, the images that are missing.
+// A PDB that nobody has is no fault of a dump, and is in the list of what is missing
+// alone.
 func warnings(t *stacks.Summary) []stacks.Warning {
 	all := t.Warnings[:len(t.Warnings):len(t.Warnings)]
 	for i := range t.Missing {
 		m := &t.Missing[i]
+		if m.Kind != stacks.MissingImage {
+			continue
+		}
 		s := m.Name
 		if m.ID != "" {
 			s += " (" + m.ID + ")"

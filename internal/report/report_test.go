@@ -43,6 +43,7 @@ func sample() (*Head, []*stacks.Thread, *stacks.Summary) {
 					Offset: 0x80, Method: &stacks.Method{ID: 0x7f6349002000, Name: "dynamicClass.IL_STUB_PInvoke", ILOffset: -1, FuncletKnown: true, Code: "stub"}}},
 				{Place: &stacks.Place{Kind: stacks.Gap, Why: &stacks.Stop{Reason: "no_rule", Text: "no source knows how to leave this frame, in libgone.so (abcd)"}}},
 				{PC: pc(0x7f634a2a4000), SP: 0x7ffd0200, By: "explicit_frame", Place: &stacks.Place{Kind: stacks.Managed, Module: "app.dll", Function: "App.Program.Main(string[])",
+					File: `C:\src\app\Program.cs`, Line: 12,
 					Method: &stacks.Method{ID: 0x7f6349003000, Token: 0x06000001, Name: "App.Program.Main", ILOffset: 17, Funclet: true, FuncletKnown: true, Code: "jit"}}},
 			},
 			Stop: stacks.Stop{Reason: "end_of_stack", PC: 0x7f634a2a4000, Complete: true, Text: "the unwind information marks this frame as outermost"}},
@@ -56,8 +57,9 @@ func sample() (*Head, []*stacks.Thread, *stacks.Summary) {
 	}
 	tail := &stacks.Summary{
 		Warnings: []stacks.Warning{{Code: "core_cut", Text: "the file ends before its memory does", Offset: 0x1000}, {Code: "x", Text: "no place", Offset: -1}},
-		Missing:  []stacks.Missing{{Name: "libgone.so", ID: "abcd", Stops: 2, Unnamed: 1}},
-		Counts:   stacks.Counts{Threads: 4, Whole: 1, Gapped: 1, Frames: 6, Managed: 3, Unnamed: 2, Gaps: 1},
+		Missing: []stacks.Missing{{Kind: stacks.MissingImage, Name: "libgone.so", ID: "abcd", Stops: 2, Unnamed: 1},
+			{Kind: stacks.MissingPDB, Name: "app.pdb", ID: "0123456789ABCDEF0123456789ABCDEFFFFFFFFF", Unlined: 3}},
+		Counts: stacks.Counts{Threads: 4, Whole: 1, Gapped: 1, Frames: 6, Managed: 3, Unnamed: 2, Gaps: 1},
 	}
 	return h, threads, tail
 }
@@ -155,6 +157,10 @@ type (
 		Runtimes []struct{ Kind, Version, Image, How *string }
 		Images   []struct{ Name, Path, ID, Base, End, Bytes *string }
 		Threads  []shapeThread
+		Missing  []struct {
+			Kind, Name, ID *string
+			Stacks, Names  *int
+		}
 		Warnings []struct {
 			Code, Text *string
 			Offset     *int64

@@ -153,14 +153,33 @@ func (o *textOutput) frame(f *stacks.Frame, n int, c columns) {
 	if f.Kind == stacks.Managed {
 		color = green
 	}
+	where := o.where(f, used)
 	o.on(color)
 	if o.style.Width > 0 {
-		o.buf = append(o.buf, shorten(clean(f.Function), suffix(f), max(o.style.Width-used, minName))...)
+		o.buf = append(o.buf, shorten(clean(f.Function), suffix(f), max(o.style.Width-used-length(where), minName))...)
 	} else {
 		o.buf = f.AppendSuffix(append(o.buf, clean(f.Function)...))
 	}
 	o.off(color)
-	o.buf = append(o.buf, '\n')
+	o.line(dim, where)
+}
+
+// where tells the line of source that f stands at, behind its function: with -v the
+// path of the file, else its name. It is "" where that is not known, and where the
+// rest of a line that has used characters in front has no room for it.
+func (p *page) where(f *stacks.Frame, used int) string {
+	if f.Line == 0 {
+		return ""
+	}
+	file := f.File
+	if !p.style.Verbose {
+		file = file[strings.LastIndexAny(file, `/\`)+1:]
+	}
+	s := "  " + clean(file) + ":" + strconv.Itoa(f.Line)
+	if p.style.Width > 0 && used+minName+length(s) > p.style.Width {
+		return ""
+	}
+	return s
 }
 
 // suffix is what follows a function's name.

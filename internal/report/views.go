@@ -37,7 +37,11 @@ const kindRun stacks.Kind = "run"
 func (v *Views) forms() []form { return textAndJSON(v.text, v.json) }
 
 func (v *Views) json(b *jsonBuffer) {
-	b.document(v.Head, v.Tail, func() { objects(b, "threads", line1, v.List, b.view) })
+	b.document(v.Head, v.Tail, func() {
+		objects(b, "threads", line1, v.List, b.view)
+		b.raw(",\n ")
+		b.missing(v.Tail.Missing, true)
+	})
 }
 
 func (b *jsonBuffer) view(v *View) {
@@ -86,7 +90,8 @@ func (p *page) view(v *View) {
 		c := &v.Callbacks[i]
 		if c.Frame.Kind == stacks.Managed {
 			head := "  " + p.addresses(&c.Frame)
-			p.line(green, head+p.fit(c.Frame.Function, suffix(&c.Frame), length(head)))
+			where := p.where(&c.Frame, length(head))
+			p.line(green, head+p.fit(c.Frame.Function, suffix(&c.Frame), length(head)+length(where))+where)
 			continue
 		}
 		p.line(plain, "  native frames:")

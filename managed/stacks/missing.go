@@ -94,6 +94,33 @@ func (s *Stacks) Summary() *Summary {
 	return t
 }
 
+// Absent returns the files that were not found, whichever stacks are looked at: of
+// images that the dump has no bytes of, and PDBs of assemblies. What they cost is
+// not counted. It looks for a file of each image, as [Stacks.Images] does.
+func (s *Stacks) Absent() (list []Missing) {
+	seen := map[Missing]bool{}
+	add := func(m Missing) {
+		if !seen[m] {
+			seen[m] = true
+			list = append(list, m)
+		}
+	}
+	for _, img := range s.session.Process.Images {
+		s.session.Process.GuardRetry(func() {
+			if lacksFile(img) && img.Bytes() == "none" {
+				add(Missing{Kind: MissingImage, Name: img.ID.Name, ID: imageID(img)})
+			}
+			if img.Format != "pe" {
+				return
+			}
+			if p := s.session.Process.PDB(arch.Addr(img.Bias())); p != nil && len(p.Bytes()) == 0 {
+				add(Missing{Kind: MissingPDB, Name: p.Name, ID: p.ID})
+			}
+		})
+	}
+	return list
+}
+
 // lacksFile reports whether a file could exist that would tell more of the
 // image, and none was found. A trimmed dump knows which files it was cut with; to
 // ask for them would send the user on a useless search.
