@@ -140,7 +140,7 @@ func TestReadmeProgram(t *testing.T) {
 	runIn(t, dir, "go", "build", "-mod=mod", "-o", exe, ".")
 	for _, name := range dumps(t) {
 		core := filepath.Join(top, "testdata", "dumps", name, "core.zst")
-		status, want, errs := seam(t, dir, nil, nil, "stacks", core)
+		status, want, errs := seam(t, dir, nil, nil, "stacks", "--images", "none", core) // the program asks for no files
 		if status != 0 {
 			t.Fatalf("exit status %d: %s", status, errs)
 		}
