@@ -6,9 +6,8 @@ import (
 	"github.com/seamwalk/seam/managed/code"
 )
 
-// releases is the table of releases, the newest first. Of .NET 8 it has what a
-// replay needs; its code is not read, because it lacks where that is kept.
-// See docs/adding.md for what a row needs.
+// releases is the table of releases, the newest first. See docs/adding.md for what
+// a row needs.
 var releases = []release{{
 	major:     10,
 	facts:     facts10,
@@ -20,14 +19,17 @@ var releases = []release{{
 }, {
 	major:     9,
 	facts:     facts9,
-	numbers:   map[string]uint64{"MethodDescAlignment": 8, "StubCodeBlockLast": 0xf},
-	stubs:     stubs10,
+	numbers:   numbers9,
+	stubs:     stubs8,
 	debugInfo: outerFlags9, bounds: boundsNibbles, ilRule: ilLastCounts,
 	dac: dacTable9,
 }, {
 	major:     8,
 	facts:     facts8,
+	numbers:   numbers9,
+	stubs:     stubs8,
 	debugInfo: outerFlags9, bounds: boundsNibbles, ilRule: ilLastCounts,
+	dac: dacTable8,
 }}
 
 // Structures of .NET 10: dumps of 10.0.12 (Linux and Windows, x86-64) and 10.0.9
@@ -152,6 +154,18 @@ var dacTable10 = dacTable{
 	},
 }
 
+// numbers9 are those of .NET 8 and 9. Stubs lie in pages of 16 KiB, or of the
+// machine's where that are larger (src/coreclr/vm/precode.cpp of 8.0); a page of their
+// data follows each. searchPrecodes believes no precode without its MethodDesc.
+var numbers9 = map[string]uint64{
+	"MethodDescAlignment": 8, "StubCodeBlockLast": 0xf,
+	"StubCodePageSize": 1 << 14, "FixupStubPrecodeSize": 24,
+}
+
+// stubs8 is StubCodeBlockKind of src/coreclr/vm/codeman.h of 8.0 and 9.0, which have
+// no blocks of call-counting stubs.
+var stubs8 = stubs10[:10]
+
 // dacTable9 has the entries of g_dacTable of .NET 9 (src/coreclr/inc/dacvars.h and
 // vptr_list.h), as 9.0.7 and 9.0.20 have them.
 var dacTable9 = dacTable{
@@ -196,3 +210,24 @@ var facts8 = slices.Concat(exceptionFacts, []fact{
 })
 
 const exInfo8 = "dumps of 8.0.31 (Linux, x86-64), at known points of a dispatch"
+
+// dacTable8 has the entries of g_dacTable of .NET 8 (src/coreclr/inc/dacvars.h and
+// vptr_list.h), as 8.0.31 has them. 8.0.0 has the vtables two entries earlier.
+var dacTable8 = dacTable{
+	entries: map[string]uint64{
+		"ExecutionManagerCodeRangeMapAddress": 0,
+		"ThreadStore":                         16, "FinalizerThread": 17, "GCThread": 18, "AppDomain": 21,
+		"ObjectMethodTable": 40, "StringMethodTable": 43, "ExceptionMethodTable": 47, "FreeObjectMethodTable": 54,
+	},
+	vtables: map[string]uint64{
+		jitManager: 97, r2rManager: 98, moduleClass: 104,
+		"DebuggerClassInitMarkFrame": 124, "DebuggerExitFrame": 125, "DebuggerU2MCatchHandlerFrame": 126,
+		"FaultingExceptionFrame": 127, "FuncEvalFrame": 128,
+		"HelperMethodFrame": 129, "HelperMethodFrame_1OBJ": 130, "HelperMethodFrame_2OBJ": 131,
+		"HelperMethodFrame_3OBJ": 132, "HelperMethodFrame_PROTECTOBJ": 133,
+		"HijackFrame": 134, "InlinedCallFrame": 135, "MulticastFrame": 136, "PInvokeCalliFrame": 137, "PrestubMethodFrame": 138,
+		"ProtectByRefsFrame": 139, "ProtectValueClassFrame": 140, "ResumableFrame": 141, "RedirectedThreadFrame": 142,
+		"StubDispatchFrame": 143, "CallCountingHelperFrame": 144, "ExternalMethodFrame": 145, "DynamicHelperFrame": 146,
+		"ExceptionFilterFrame": 147,
+	},
+}

@@ -51,20 +51,18 @@ const maxPath = 4096
 // no path, but the name of its file; an emitted one has a simple name only.
 func (r *Runtime) moduleName(a arch.Addr) string {
 	n := &r.names
-	for _, off := range []int{n.ModPath, n.ModFile} {
-		if off < 0 {
+	for _, p := range r.modulePaths(a) {
+		if p == 0 {
 			continue
 		}
-		if p, ok := r.word(field(a, off)); ok && p != 0 {
-			if s := r.utf16z(arch.Addr(p), maxPath); s != "" {
-				return s
-			}
+		if s := r.utf16z(p, maxPath); s != "" {
+			return s
 		}
 	}
 	// Its text may be missing; the image is known by its mapping too. The
 	// simple name need not be the file's.
-	if base, ok := r.word(field(a, n.ModBase)); ok && base != 0 {
-		img := r.proc.ImageAt(arch.Addr(base))
+	if base, _ := r.moduleBase(a); base != 0 {
+		img := r.proc.ImageAt(base)
 		switch {
 		case img == nil || img.Format != "pe" || img.ID.Name == "":
 		case strings.HasSuffix(img.Path, img.ID.Name):
@@ -83,32 +81,29 @@ func (r *Runtime) moduleName(a arch.Addr) string {
 // metadata finds the metadata of the Module at a. An image has it inside;
 // emitted and collectible modules keep a copy beside (EcmaMetadata.md).
 func (r *Runtime) metadata(a arch.Addr) (*ecma.Metadata, error) {
-	n := &r.names
-	at := field(a, n.ModBase)
-	base, ok := r.word(at)
-	if !ok {
-		return nil, missing("its image's address", at)
+	base, lost := r.moduleBase(a)
+	if lost != 0 {
+		return nil, missing("its image's address", lost)
 	}
 	if base != 0 {
-		at, size, err := ecma.Locate(r.mem, arch.Addr(base))
+		at, size, err := ecma.Locate(r.mem, base)
 		if err != nil {
 			return nil, err
 		}
 		return ecma.Open(r.mem, at, size)
 	}
-	at = field(a, n.ModDynamic)
-	p, ok := r.word(at)
-	if !ok {
-		return nil, missing("the address of its metadata", at)
-	}
-	if p == 0 {
+	p, lost := r.pointerAt(field(a, r.names.ModDynamic))
+	switch {
+	case lost != 0:
+		return nil, missing("the address of its metadata", lost)
+	case p == 0:
 		return nil, fmt.Errorf("it has neither an image nor saved metadata")
 	}
-	size, ok := r.u32(field(arch.Addr(p), n.DynSize))
-	if !ok {
-		return nil, missing("the size of its metadata", field(arch.Addr(p), n.DynSize))
+	at, size, err := r.savedMetadata(p)
+	if err != nil {
+		return nil, err
 	}
-	return ecma.Open(r.mem, field(arch.Addr(p), n.DynBytes), size)
+	return ecma.Open(r.mem, at, size)
 }
 
 // missing says that the dump lacks what lies at a.

@@ -102,7 +102,6 @@ func (d *describer) lost() {
 func (d *describer) declared(mt arch.Addr, rid uint32) {
 	n := &d.r.names
 	var mod *module
-	var owner uint32
 	if v, ok := d.r.word(field(mt, n.MTModule)); ok {
 		mod = d.r.module(arch.Addr(v))
 		d.typeArgs(mt)
@@ -116,9 +115,7 @@ func (d *describer) declared(mt arch.Addr, rid uint32) {
 		d.err = nil
 		d.known(code.PartTypeArgs)
 	}
-	if flags, ok := d.r.u32(field(mt, n.MTFlags2)); ok {
-		owner = flags >> 8
-	}
+	owner, _ := d.r.typeRow(mt)
 	d.named(mod, owner, rid)
 }
 

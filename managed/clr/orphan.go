@@ -273,26 +273,32 @@ func (r *Runtime) nativeCode(md arch.Addr) arch.Addr {
 
 // precodeLayout is how FixupPrecodes lie (docs/design/datacontracts/PrecodeStubs.md).
 type precodeLayout struct {
-	PageSize   int `c:"PrecodeMachineDescriptor.StubCodePageSize"`
-	Size       int `c:"PrecodeMachineDescriptor.FixupStubPrecodeSize"`
+	PageSize   int `c:"PrecodeMachineDescriptor.StubCodePageSize,optional"`
+	Size       int `c:"PrecodeMachineDescriptor.FixupStubPrecodeSize,optional"`
 	Target     int `c:"FixupPrecodeData.Target"`
 	MethodDesc int `c:"FixupPrecodeData.MethodDesc"`
 
 	page, size arch.Addr
 }
 
-// precodes reads the layout of precodes; ok is false if this runtime does not
-// tell, or what it tells cannot be.
+// precodes reads the layout of precodes; ok is false if neither this runtime nor the
+// row of its release tells, or what it tells cannot be.
 func (r *Runtime) precodes() (l precodeLayout, ok bool) {
 	if r.data.fill(&l) != nil {
 		return l, false
 	}
-	machine, ok := r.data.pointer("PlatformMetadata")
-	if !ok {
-		return l, false
+	var ok1, ok2 bool
+	if machine, ok := r.data.pointer("PlatformMetadata"); ok && l.PageSize >= 0 && l.Size >= 0 {
+		var page uint32
+		var size uint8
+		page, ok1 = r.u32(field(machine, l.PageSize))
+		size, ok2 = r.u8(field(machine, l.Size))
+		l.page, l.size = arch.Addr(page), arch.Addr(size)
+	} else {
+		var page, size uint64
+		page, ok1 = r.data.global("StubCodePageSize")
+		size, ok2 = r.data.global("FixupStubPrecodeSize")
+		l.page, l.size = arch.Addr(page), arch.Addr(size)
 	}
-	page, ok1 := r.u32(field(machine, l.PageSize))
-	size, ok2 := r.u8(field(machine, l.Size))
-	l.page, l.size = arch.Addr(page), arch.Addr(size)
 	return l, ok1 && ok2 && l.page >= pageSize && l.page <= 1<<20 && l.page%pageSize == 0 && l.size >= 16
 }

@@ -22,7 +22,7 @@ import (
 
 // recorded are dumps that createdump wrote, with what the runtime itself said
 // of the same instant beside them. They are read with nothing but the dump.
-var recorded = []string{"net10-hello-x64", "net10-scenarios-x64", "net10-r2r-x64", "net10-composite-x64", "net10-singlefile-x64"}
+var recorded = []string{"net10-hello-x64", "net10-scenarios-x64", "net10-r2r-x64", "net10-composite-x64", "net10-singlefile-x64", "net8-scenarios-x64"}
 
 // openRecorded opens the dump of a case, or skips the test.
 func openRecorded(t *testing.T, name string) (dir string, r *Runtime) {

@@ -15,7 +15,7 @@ func refusal(img *loader.Image, unread error) error {
 	}
 	_, _, exports := img.Lookup(dacTableSymbol)
 	if _, _, has := img.Lookup(descriptorSymbol); exports && !has {
-		return fmt.Errorf("it exports no contract descriptor: .NET 8 and older are not read")
+		return fmt.Errorf("it exports no contract descriptor, and is none of .NET 8: older ones are not read")
 	}
 	return fmt.Errorf("it has no contract descriptor at hand (%s); --images with a folder that holds this file would supply it", buildName(&img.ID))
 }

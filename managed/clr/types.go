@@ -90,8 +90,9 @@ type nameLayout struct {
 type names struct {
 	nameLayout
 	exceptionLayout
-	tokenBits uint64 // bits of a token that a MethodDesc holds; its chunk has the rest
-	align     uint64 // unit of MethodDesc.ChunkIndex, in bytes
+	older     *olderLayout // of .NET 8; nil for later ones
+	tokenBits uint64       // bits of a token that a MethodDesc holds; its chunk has the rest
+	align     uint64       // unit of MethodDesc.ChunkIndex, in bytes
 	kept      *nameCache
 }
 
@@ -108,7 +109,7 @@ type nameCache struct {
 // contract does not give.
 func newNames(r *Runtime) (n names, lacks []string) {
 	n = names{kept: new(nameCache)}
-	lacks = append(r.data.fill(&n.nameLayout), r.data.fill(&n.exceptionLayout)...)
+	lacks = append(n.fillOlder(r.data, r.data.fill(&n.nameLayout)), r.data.fill(&n.exceptionLayout)...)
 	const tokens = "MethodDescTokenRemainderBitCount"
 	var ok bool
 	if n.tokenBits, ok = r.data.global(tokens); !ok || n.tokenBits > tokenRowBits {
@@ -228,16 +229,18 @@ func (r *Runtime) className(mt arch.Addr) (string, error) {
 	if !ok {
 		return "", missing("the module of a MethodTable", field(mt, n.MTModule))
 	}
-	flags, ok := r.u32(field(mt, n.MTFlags2))
-	if !ok {
-		return "", missing("the token of a MethodTable", field(mt, n.MTFlags2))
+	row, lost := r.typeRow(mt)
+	switch {
+	case lost != 0:
+		return "", missing("the token of a MethodTable", lost)
+	case row == 0 && n.older != nil:
+		return "", fmt.Errorf("the token of the MethodTable at %v is not in it", mt)
 	}
 	m := r.module(arch.Addr(mod))
 	if m.err != nil {
 		return "", m.err
 	}
-	// The low byte of MTFlags2 is flags, the rest the row of TypeDef.
-	name, err := m.meta.TypeName(ecma.Token(ecma.TypeDef)<<24 | ecma.Token(flags>>8))
+	name, err := m.meta.TypeName(ecma.Token(ecma.TypeDef)<<24 | ecma.Token(row))
 	if err != nil {
 		err = fmt.Errorf("module %s: %w", orUnknown(m.name), err)
 	}
