@@ -88,6 +88,9 @@ func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 // behind a method counts as that method.
 func (r *Runtime) CodeAt(ip arch.Addr) (c Code, missing arch.Addr) {
 	s, ok, missing := r.section(ip)
+	if missing != 0 {
+		s, ok = r.moduleSection(ip)
+	}
 	switch {
 	case !ok:
 		return c, missing

@@ -46,6 +46,7 @@ type Runtime struct {
 	names        names
 	orphans      orphanIndex
 	entries      entryIndex
+	modules      moduleRanges
 }
 
 // descriptorSymbol is exported by every CoreCLR of .NET 9 and later: from
