@@ -14,7 +14,8 @@ func newInfo() *cobra.Command {
 		Short: "What a dump holds, and what is missing",
 		Long: `Info shows what a dump holds: the process and what ended it, its threads, the
 images that were mapped with their identity (build id, or timestamp and size) and
-where their bytes come from, the runtimes in it, and which files were not found.
+where their bytes come from, which files were not found, and the runtimes in it:
+version and commit, how each was read, and what is not known of it.
 
 Bytes of an image come from the dump, from a file of the same identity, or from
 nowhere (none): then walks can leave its frames only by guessing.`,

@@ -31,6 +31,9 @@ func (i *Info) text(b *page) {
 	if c := i.Head.Dump.Crash; c != nil {
 		b.line(yellow, crashLine(c))
 	}
+	for n := range i.Head.Dump.Runtimes {
+		b.line(plain, runtimeLine(&i.Head.Dump.Runtimes[n]))
+	}
 	b.line(plain, "")
 	b.line(bold, strconv.Itoa(len(i.Threads))+" threads")
 	for n := range i.Threads {
@@ -77,4 +80,32 @@ func (i *Info) pdbs(b *page) {
 			b.line(plain, "  "+clean(m.ID)+"  "+clean(m.Name))
 		}
 	}
+}
+
+// runtimeLine says how a runtime was read, and what it lacks.
+func runtimeLine(r *stacks.Runtime) string {
+	s := runtimeName(r) + ", commit "
+	if r.Commit == "" {
+		s += "unknown"
+	} else {
+		s += clean(r.Commit)
+	}
+	if r.How != "" {
+		how := runtimeWays[r.How]
+		if how == "" {
+			how = clean(r.How)
+		}
+		s += ", read by " + how
+	}
+	if len(r.Lacks) > 0 {
+		s += "; it lacks " + clean(strings.Join(r.Lacks, ", "))
+	}
+	return s
+}
+
+// runtimeWays are the ways to know a runtime's layouts, for eyes.
+var runtimeWays = map[string]string{
+	"descriptor":           "its own descriptor",
+	"table":                "what is known of its build or release",
+	"descriptor and table": "its own descriptor and what is known of its release",
 }

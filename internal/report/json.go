@@ -111,6 +111,8 @@ func (b *jsonBuffer) head(h *Head) {
 		b.str("version", r.Version)
 		b.str("image", r.Image)
 		b.str("how", r.How)
+		b.str("commit", r.Commit)
+		b.texts("lacks", r.Lacks)
 	})
 	b.raw(",\n ")
 	objects(b, "images", line1, h.Images(), func(m *stacks.Image) {

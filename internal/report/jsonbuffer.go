@@ -124,6 +124,19 @@ func (b *jsonBuffer) strIf(k, v string, known bool) {
 	b.text(v)
 }
 
+// texts writes a list of texts.
+func (b *jsonBuffer) texts(k string, list []string) {
+	b.key(k)
+	b.raw("[")
+	for i, s := range list {
+		if i > 0 {
+			b.raw(", ")
+		}
+		b.text(s)
+	}
+	b.raw("]")
+}
+
 func (b *jsonBuffer) boolean(k string, v bool) { b.booleanIf(k, v, true) }
 
 func (b *jsonBuffer) booleanIf(k string, v, known bool) {

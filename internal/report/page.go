@@ -67,18 +67,22 @@ func (p *page) title(h *Head) {
 	}
 	s += ", " + clean(d.OS) + " " + clean(d.Arch)
 	for i := range d.Runtimes {
-		r := &d.Runtimes[i]
-		version := r.Version
-		if version == "" {
-			version = "of unknown version"
-		}
-		kind := runtimeKinds[r.Kind]
-		if kind == "" {
-			kind = clean(r.Kind)
-		}
-		s += fmt.Sprintf(", %s %s (%s)", kind, clean(version), clean(r.Image))
+		s += ", " + runtimeName(&d.Runtimes[i])
 	}
 	p.line(bold, s)
+}
+
+// runtimeName says which runtime r is.
+func runtimeName(r *stacks.Runtime) string {
+	version := r.Version
+	if version == "" {
+		version = "of unknown version"
+	}
+	kind := runtimeKinds[r.Kind]
+	if kind == "" {
+		kind = clean(r.Kind)
+	}
+	return fmt.Sprintf("%s %s (%s)", kind, clean(version), clean(r.Image))
 }
 
 // runtimeKinds are the names of runtimes, for eyes.

@@ -19,8 +19,9 @@ import (
 func sample() (*Head, []*stacks.Thread, *stacks.Summary) {
 	h := &Head{
 		Dump: stacks.Dump{Path: "core.3755", Format: "elf-core", OS: "linux", Arch: "amd64", PID: 3755,
-			Crash:    &stacks.Crash{TID: 3755, Signal: 11, Code: 1, Address: 0, HasAddr: true},
-			Runtimes: []stacks.Runtime{{Kind: "coreclr", Version: "10.0.12", Image: "libcoreclr.so", How: "descriptor"}}},
+			Crash: &stacks.Crash{TID: 3755, Signal: 11, Code: 1, Address: 0, HasAddr: true},
+			Runtimes: []stacks.Runtime{{Kind: "coreclr", Version: "10.0.12", Image: "libcoreclr.so", How: "descriptor and table",
+				Commit: "3879076d9a06", Lacks: []string{"Thread.Frame", "Frame.Identifier"}}}},
 		Images: func() []stacks.Image {
 			return []stacks.Image{
 				{Name: "libcoreclr.so", Path: "/app/libcoreclr.so", ID: "d87b5d01", Span: arch.Span{Lo: 0x7f63c8200000, Hi: 0x7f63c8900000}, Bytes: "file"},
@@ -154,10 +155,13 @@ type (
 	shape struct {
 		Schema   int
 		Dump     shapeDump
-		Runtimes []struct{ Kind, Version, Image, How *string }
-		Images   []struct{ Name, Path, ID, Base, End, Bytes *string }
-		Threads  []shapeThread
-		Missing  []struct {
+		Runtimes []struct {
+			Kind, Version, Image, How, Commit *string
+			Lacks                             []string
+		}
+		Images  []struct{ Name, Path, ID, Base, End, Bytes *string }
+		Threads []shapeThread
+		Missing []struct {
 			Kind, Name, ID *string
 			Stacks, Names  *int
 		}

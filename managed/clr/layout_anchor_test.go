@@ -56,7 +56,7 @@ func TestAnchor(t *testing.T) {
 		t.Fatalf("%d runtimes, %v", len(rts), warns)
 	}
 	want := rts[0]
-	if len(want.Lacks) > 0 || want.Version != "9.0" || want.How != "table" {
+	if len(want.Lacks) > 0 || want.Version != "9.0.20" || want.How != "table" {
 		t.Errorf("version %s, by %s, lacking %v", want.Version, want.How, want.Lacks)
 	}
 	// moved puts the entries from first on by places further.

@@ -22,11 +22,15 @@ var layouts embed.FS
 
 // A build is a row of the table.
 type build struct {
-	ID       string   `json:"id"`       // its buildKey
-	Image    string   `json:"image"`    // name of the file, for people
-	Version  string   `json:"version"`  // of the runtime
-	Layout   string   `json:"layout"`   // name of the descriptor's text under layouts/
-	Pointers []string `json:"pointers"` // pointer data as link addresses, "0x..."; slot 0 is null
+	ID      string `json:"id"`               // its buildKey
+	Image   string `json:"image"`            // name of the file, for people
+	Version string `json:"version"`          // of the runtime
+	Commit  string `json:"commit,omitempty"` // of its sources, in hex; "" if the file does not say
+	// Layout is the name of the descriptor's text under layouts/; "" of a build whose
+	// descriptor says nothing of code, or that has none: the row then says which
+	// build it is, and it is read by its release.
+	Layout   string   `json:"layout,omitempty"`
+	Pointers []string `json:"pointers,omitempty"` // pointer data as link addresses, "0x..."; slot 0 is null
 }
 
 // buildKey returns what the table knows a file's build by, "" where the dump does

@@ -42,7 +42,7 @@ func TestKnownBuilds(t *testing.T) {
 		if b == nil || slices.ContainsFunc(rows, func(o *build) bool { return o.ID == b.ID }) {
 			continue // of no runtime; or two applications made of one host
 		}
-		for n := 0; ; n++ {
+		for n := 0; b.Layout != ""; n++ {
 			if n > 0 {
 				b.Layout = strings.TrimSuffix(b.Layout, ".json") + "b.json"
 			}
@@ -67,8 +67,11 @@ func TestKnownBuilds(t *testing.T) {
 			t.Errorf("%s %s (%s): no row", want.Image, want.Version, want.ID)
 			continue
 		}
-		if got.Version != want.Version || !slices.Equal(got.Pointers, want.Pointers) {
+		if got.Version != want.Version || got.Commit != want.Commit || !slices.Equal(got.Pointers, want.Pointers) {
 			t.Errorf("%s: the table has %+v, the file %+v", want.ID, got, want)
+		}
+		if want.Layout == "" && got.Layout == "" {
+			continue
 		}
 		if text, _ := layouts.ReadFile("layouts/" + got.Layout); !bytes.Equal(text, texts[want.Layout]) {
 			t.Errorf("%s: layouts/%s is not what the file holds", want.ID, got.Layout)
@@ -134,9 +137,19 @@ func readBuild(file string) (*build, []byte, error) {
 	if err != nil {
 		return nil, nil, nil // a static executable has none
 	}
-	i := slices.IndexFunc(syms, func(s elf.Symbol) bool { return s.Name == descriptorSymbol && s.Section != elf.SHN_UNDEF })
+	exports := func(name string) int {
+		return slices.IndexFunc(syms, func(s elf.Symbol) bool { return s.Name == name && s.Section != elf.SHN_UNDEF })
+	}
+	i := exports(descriptorSymbol)
 	if i < 0 {
-		return nil, nil, nil
+		if exports(dacTableSymbol) < 0 {
+			return nil, nil, nil
+		}
+		b, err := versionOnly(data)
+		if b != nil {
+			b.ID, b.Image = buildID(f), "libcoreclr.so"
+		}
+		return b, nil, err
 	}
 	b, text, err := readContract(relocated(f, data), syms[i].Value, data, "linux", map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[f.Machine])
 	if b == nil {
@@ -197,27 +210,35 @@ func readBuildPE(data []byte) (*build, []byte, error) {
 }
 
 // readContract returns the row of a build but for what it is known by, and the text
-// of the descriptor at at; nil for a descriptor that is too small to walk with, as
-// that of .NET 9.
+// of the descriptor at at; no text for a descriptor that is too small to walk with,
+// as that of .NET 9.
 func readContract(img func(at uint64, n int) []byte, at uint64, data []byte, os, cpu string) (*build, []byte, error) {
 	head := img(at, descriptorSize)
 	size, count := binary.LittleEndian.Uint32(head[descriptorTextSize:]), binary.LittleEndian.Uint32(head[descriptorPtrCount:])
 	text := img(binary.LittleEndian.Uint64(head[descriptorText:]), int(size))
-	if !bytes.Contains(text, []byte(`"ExecutionManager"`)) {
-		return nil, nil, nil
+	b, err := versionOnly(data)
+	if err != nil || !bytes.Contains(text, []byte(`"ExecutionManager"`)) {
+		return b, nil, err
 	}
-	b := new(build)
 	ptrs := img(binary.LittleEndian.Uint64(head[descriptorPtrs:]), int(8*count))
 	for ; len(ptrs) > 0; ptrs = ptrs[8:] {
 		b.Pointers = append(b.Pointers, fmt.Sprintf("%#x", binary.LittleEndian.Uint64(ptrs)))
 	}
+	b.Layout = fmt.Sprintf("net%s-%s-%s.json", strings.TrimSuffix(b.Version[:2], "."), os, cpu)
+	return b, bytes.TrimRight(text, "\x00"), nil
+}
+
+// versionOnly returns a row that says which build it is.
+func versionOnly(data []byte) (*build, error) {
 	m := fileVersion(data)
 	if m == nil {
-		return nil, nil, fmt.Errorf("holds no version")
+		return nil, fmt.Errorf("holds no version")
 	}
-	b.Version = fmt.Sprintf("%d.%d.%d", m[0], m[1], m[2]/100)
-	b.Layout = fmt.Sprintf("net%d-%s-%s.json", m[0], os, cpu)
-	return b, bytes.TrimRight(text, "\x00"), nil
+	b := &build{Version: fmt.Sprintf("%d.%d.%d", m[0], m[1], m[2]/100)}
+	if m := versionText.FindSubmatch(data[max(0, bytes.Index(data, []byte("@(#)Version "))):]); m != nil {
+		b.Commit = string(m[4])
+	}
+	return b, nil
 }
 
 // fileVersion returns the numbers of the version that a file holds: as text, or as

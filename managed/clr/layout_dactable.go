@@ -41,13 +41,13 @@ type dacTable struct {
 const dacTableSymbol = "g_dacTable"
 
 // byDacTable reads the runtime in img by the layouts of a release that fits; nil if
-// none does. own is its descriptor, nil if there is none; version is "" if it is
-// not known.
-func byDacTable(p *loader.Process, img *loader.Image, own *contract, version, commit string) *Runtime {
+// none does. own is its descriptor, nil if there is none.
+func byDacTable(p *loader.Process, img *loader.Image, own *contract) *Runtime {
 	at, size, ok := img.Lookup(dacTableSymbol)
 	if !ok {
 		return nil
 	}
+	version, commit := newRuntime(p, img, "").version()
 	known, use := releaseOf(version)
 	for i := range releases {
 		row := &releases[i]
@@ -59,8 +59,8 @@ func byDacTable(p *loader.Process, img *loader.Image, own *contract, version, co
 		if own != nil {
 			how = "descriptor and table"
 		}
-		r := newRuntime(p, img, how, version)
-		if r.Commit = commit; version == "" {
+		r := newRuntime(p, img, how)
+		if r.Version, r.Commit = version, commit; version == "" {
 			r.Version = fmt.Sprintf("%d.0", row.major)
 		}
 		if r.data, err = parseContract(text, make([]uint64, maxPointers)); err != nil {

@@ -190,7 +190,8 @@ func TestReleaseAsRow(t *testing.T) {
 		made.facts = append(given, made.facts...) // others count from some of them
 		defer func(was []release) { releases = was }(releases)
 		releases = []release{made}
-		got := newRuntime(p, want.Image, "table", want.Version)
+		got := newRuntime(p, want.Image, "table")
+		got.Version = want.Version
 		got.data = bare
 		if err := got.layouts(); err != nil || len(got.Lacks) > 0 {
 			t.Fatalf("%s: %v, lacking %v", name, err, got.Lacks)
@@ -213,7 +214,7 @@ func TestDacTable(t *testing.T) {
 		if len(rts) != 1 || rts[0].How == "table" {
 			t.Fatalf("%s: %v", name, warns)
 		}
-		got := byDacTable(p, rts[0].Image, nil, "", "")
+		got := byDacTable(p, rts[0].Image, nil)
 		if got == nil {
 			t.Errorf("%s: not read by its table of variables", name)
 			continue

@@ -1,6 +1,8 @@
 package clr
 
 import (
+	"slices"
+
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/code"
@@ -34,7 +36,11 @@ func Find(p *loader.Process) ([]code.Runtime, []loader.Warning) {
 
 // Info says which runtime r is.
 func (r *Runtime) Info() code.Info {
-	return code.Info{Kind: "coreclr", Version: r.Version, Image: r.Image, How: r.How}
+	lacks := slices.Clone(r.Lacks)
+	if _, none := r.exInfo(); len(none) > 0 {
+		lacks = append(lacks, none...)
+	}
+	return code.Info{Kind: "coreclr", Version: r.Version, Commit: r.Commit, Image: r.Image, How: r.How, Lacks: lacks}
 }
 
 // Lookup says which managed code holds pc. See CodeAt, which says more.

@@ -116,49 +116,55 @@ func candidates(p *loader.Process) (imgs []*loader.Image) {
 }
 
 // newRuntime returns a runtime of which nothing has been read yet.
-func newRuntime(p *loader.Process, img *loader.Image, how, version string) *Runtime {
-	return &Runtime{Image: img, How: how, Version: version, proc: p, mem: p.Memory, arch: p.Arch}
+func newRuntime(p *loader.Process, img *loader.Image, how string) *Runtime {
+	return &Runtime{Image: img, How: how, proc: p, mem: p.Memory, arch: p.Arch}
 }
 
 // open reads the runtime in img; nil and no error if there is none. unread says
 // what was wrong with a descriptor that the tables of layouts stand in for.
 func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) {
-	r = newRuntime(p, img, "descriptor", "")
+	known, err := knownBuild(&img.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	var thin *contract // that says nothing of code, as that of .NET 9
+	r = newRuntime(p, img, "descriptor")
 	if r.data, unread = r.descriptor(); r.data != nil {
 		r.Version, r.Commit = r.version()
+		if _, ok := r.data.contracts[codeContract]; !ok {
+			thin = r.data
+		}
 		unread = r.layouts()
 	}
 	partial := r.data != nil && unread == nil
-	if partial && len(r.Lacks) == 0 {
+	switch whole := known != nil && known.Layout != ""; {
+	case partial && (len(r.Lacks) == 0 || !whole):
 		return r, nil, nil
-	}
-	known, err := knownBuild(&img.ID)
-	switch {
-	case partial && known == nil:
-		return r, nil, err
-	case err != nil:
-		return nil, nil, err
 	case partial:
 		unread = fmt.Errorf("its contract does not give %s", strings.Join(r.Lacks, ", "))
-	case known == nil:
-		if r := byDacTable(p, img, r.data, r.Version, r.Commit); r != nil {
-			if r.table.own != nil { // too little to walk with, as that of .NET 9 is
+	case !whole:
+		if by := byDacTable(p, img, thin); by != nil {
+			if thin != nil {
 				unread = nil
 			}
-			return r, unread, nil
+			return by, unread, nil
 		}
 		return nil, nil, refusal(img, unread)
 	}
-	r = newRuntime(p, img, "table", known.Version)
+	r = newRuntime(p, img, "table")
+	r.Version, r.Commit = known.Version, known.Commit
 	if r.data, err = known.contract(img.Bias()); err != nil {
 		return nil, nil, err
 	}
 	return r, unread, r.layouts()
 }
 
+// codeContract is the contract of where code lies and how it is described.
+const codeContract = "ExecutionManager"
+
 // layouts resolves what every look-up needs, once.
 func (r *Runtime) layouts() error {
-	if _, ok := r.data.contracts["ExecutionManager"]; !ok {
+	if _, ok := r.data.contracts[codeContract]; !ok {
 		return fmt.Errorf("its contract has no ExecutionManager, and no release whose layouts are known fits it")
 	}
 	r.release, r.use = releaseOf(r.Version)
@@ -186,8 +192,8 @@ func (r *Runtime) layouts() error {
 	if r.stubLast, ok = r.data.global("StubCodeBlockLast"); !ok {
 		return fmt.Errorf("its contract does not say which headers of code are those of stubs")
 	}
-	if r.nibbles, ok = nibbleVersions[strings.TrimPrefix(r.data.contracts["ExecutionManager"], "c")]; !ok {
-		return fmt.Errorf("its ExecutionManager contract is of version %s, which this program does not know", r.data.contracts["ExecutionManager"])
+	if r.nibbles, ok = nibbleVersions[strings.TrimPrefix(r.data.contracts[codeContract], "c")]; !ok {
+		return fmt.Errorf("its ExecutionManager contract is of version %s, which this program does not know", r.data.contracts[codeContract])
 	}
 	lacks = append(lacks, r.kinds(lost)...)
 	lacks = append(lacks, r.data.fill(&r.replayLayout)...)
@@ -334,7 +340,7 @@ func (r *Runtime) version() (version, commit string) {
 		}
 	}
 	if known, _ := knownBuild(&r.Image.ID); known != nil {
-		return known.Version, ""
+		return known.Version, known.Commit
 	}
 	return "", ""
 }

@@ -32,8 +32,12 @@ type Runtime interface {
 type Info struct {
 	Kind    string        // in one word, as "coreclr"
 	Version string        // "10.0.12", "" if not known
+	Commit  string        // of the sources that it was built from, in hex, "" if not known
 	Image   *loader.Image // that the runtime is in; nil if that is not known
 	How     string        // where its structures' layouts come from: for CoreCLR "descriptor", "table" or "descriptor and table"
+	// Lacks is what would be read of a runtime of its kind and is not known of this
+	// one, as "Thread.Frame" for a field of a structure; nil if nothing is.
+	Lacks []string
 }
 
 // A Finder finds the runtimes of one kind in a process. The table of package

@@ -33,6 +33,9 @@ type Runtime struct {
 	Version string // "" if not known
 	Image   string // name of the image that holds it; "" if not known
 	How     string // where the layouts of its structures come from: "descriptor", "table" or "descriptor and table"
+	Commit  string // of the sources that it was built from, in hex; "" if not known
+	// Lacks is what would be read of it and is not known, as "Thread.Frame".
+	Lacks []string
 }
 
 // An Image is a file mapped into the process.
@@ -53,7 +56,7 @@ func (s *Stacks) Dump() Dump {
 	}
 	for _, rt := range s.session.Runtimes {
 		info := rt.Info()
-		r := Runtime{Kind: info.Kind, Version: info.Version, How: info.How}
+		r := Runtime{Kind: info.Kind, Version: info.Version, How: info.How, Commit: info.Commit, Lacks: info.Lacks}
 		if info.Image != nil {
 			r.Image = info.Image.ID.Name
 		}
