@@ -25,6 +25,7 @@ func (c *core) images() {
 		g.vdso()
 		g.fromSegments(c.loads)
 	}
+	g.entry = arch.Addr(c.notes.auxv[atPhdr])
 	g.finish()
 }
 

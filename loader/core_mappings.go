@@ -38,6 +38,9 @@ func (b *grouper) group() {
 				m.span.Lo, m.span.Hi = min(m.span.Lo, f.Lo), max(m.span.Hi, f.Hi)
 			}
 			m.Path = b.path
+			if m.Format == "pe" && strings.HasPrefix(b.path, "/dev/zero") {
+				m.Path = "" // memory of its own, which an assembly was unpacked into
+			}
 			if m.Format == "pe" && b.exec {
 				m.ID.Name = b.names[b.maps[i].off]
 				if m.ID.Name == "" {
@@ -151,7 +154,8 @@ func (b *grouper) peImage(i int, base arch.Addr, shift uint64, h *objfile.PE) (*
 	for i+n < len(b.maps) && b.maps[i+n].Lo < end && b.isSection(h, base, shift, b.maps[i+n]) {
 		n++
 	}
-	m.Flat = n == 1 && !b.isSection(h, base, shift, b.maps[i])
+	m.laid = n == 1 && shift == 0 && !strings.Contains(b.path, "/") && fileMap{Span: b.maps[i].Span}.laidOut(h)
+	m.Flat = n == 1 && !m.laid && !b.isSection(h, base, shift, b.maps[i])
 	if !m.Flat {
 		m.span.Hi = max(m.span.Hi, pageSpan(uint64(end), 0).Hi)
 	}

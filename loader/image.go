@@ -40,6 +40,7 @@ type Image struct {
 	dynAt arch.Addr      // ELF: where the link map says PT_DYNAMIC lies, or 0
 	shift uint64         // where in its file the image begins: not 0 in a single-file bundle
 	src   *source        // its file; nil for the vDSO, which has none
+	laid  bool           // PE: section by section in memory of the runtime's own, so that maps says nothing of its file
 	copy  bool           // ELF: a second mapping of a part of a program, without headers or tables
 
 	servedOnce bin.Once

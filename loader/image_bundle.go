@@ -63,6 +63,10 @@ func (m *Image) checkBundle(data []byte, progs []objfile.Prog) string {
 	return ""
 }
 
+// maxBundled bounds how many files of a bundle are looked at. Large programs have a
+// few thousand.
+const maxBundled = 1 << 16
+
 // bundleFiles reads the bundle's manifest, or nil. The list is by offset.
 func bundleFiles(data []byte, progs []objfile.Prog) []bundleFile {
 	_, header, ok := bundleMark(data, progs)
@@ -72,7 +76,7 @@ func bundleFiles(data []byte, progs []objfile.Prog) []bundleFile {
 	r := bin.New("bundle header", data[header:])
 	major := r.U32()
 	r.U32() // minor
-	n := r.Count(uint64(r.U32()), 18)
+	n := min(r.Count(uint64(r.U32()), 18), maxBundled)
 	bundleString(&r) // its id
 	if major >= 2 {
 		r.Bytes(4*8 + 8) // where deps.json and runtimeconfig.json are, flags

@@ -44,7 +44,7 @@ func (s *source) open() []byte {
 		if s.find == nil {
 			return
 		}
-		if s.choose(each(s.find, s.id, s.path)) {
+		if s.choose(each(s.find, s.id, s.path)) || s.fromBundle() {
 			s.state = Present
 		} else if s.refused != "" {
 			s.state = ImageDiffers

@@ -127,7 +127,11 @@ func (m *Image) readOnly() []fileMap {
 	if m.Flat || h == nil {
 		return m.maps
 	}
-	for _, r := range m.maps {
+	maps := m.maps
+	if m.laid {
+		maps = m.sections(h)
+	}
+	for _, r := range maps {
 		parts := []fileMap{r}
 		for i := range h.Sections {
 			if s := &h.Sections[i]; s.Characteristics&objfile.PEWritable != 0 {
@@ -142,6 +146,37 @@ func (m *Image) readOnly() []fileMap {
 			out = append(out, fileMap{arch.Span{Lo: lo, Hi: lo + arch.Addr(min(d.Size, n))}, m.shift + uint64(off), m})
 		}
 	}
+	return out
+}
+
+// laidOut reports whether r, which no mapping of a file is, is memory that the runtime
+// has made for a whole PE image, section by section: an assembly that was compressed
+// in a bundle, which takes as much memory as its headers h claim.
+func (r fileMap) laidOut(h *objfile.PE) bool {
+	end := uint64(0)
+	for i := range h.Sections {
+		end = max(end, uint64(h.Sections[i].RawOff)+uint64(h.Sections[i].RawSize))
+	}
+	size := pageSpan(0, uint64(h.ImageSize)).Hi
+	return r.Hi-r.Lo == size && pageSpan(0, end).Hi != size
+}
+
+// sections returns where the parts of a PE file lie that is laid out section by
+// section.
+func (m *Image) sections(h *objfile.PE) (out []fileMap) {
+	put := func(va, off, n uint64) {
+		at := arch.Span{Lo: arch.Addr(m.bias + va), Hi: arch.Addr(m.bias + va + n)}
+		if at.Lo < at.Hi && at.Lo >= m.span.Lo && at.Hi <= m.span.Hi {
+			out = append(out, fileMap{at, m.shift + off, m})
+		}
+	}
+	first := uint64(h.ImageSize)
+	for i := range h.Sections {
+		s := &h.Sections[i]
+		first = min(first, uint64(s.VA), uint64(s.RawOff))
+		put(uint64(s.VA), uint64(s.RawOff), uint64(min(s.VSize, s.RawSize)))
+	}
+	put(0, 0, first)
 	return out
 }
 

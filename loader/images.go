@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/seamwalk/seam/arch"
 )
 
 // An imageList collects the images of a process while its dump is opened. It does
@@ -20,6 +22,7 @@ type imageList struct {
 	sources map[sourceKey]*source
 	byPath  map[string]*source
 	bundle  []bundleFile // of the program, if its file was needed
+	entry   arch.Addr    // in the image of the program that the process was started from; 0: not known
 }
 
 type sourceKey struct{ path, id string }
@@ -83,7 +86,11 @@ func (g *imageList) finish() {
 			}
 		}
 	}
+	if g.entry != 0 {
+		g.p.program.image = g.p.ImageAt(g.entry)
+	}
 	g.nameBundled()
+	g.layUnpacked()
 	g.mapFiles()
 }
 

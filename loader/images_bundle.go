@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/seamwalk/seam/internal/objfile"
 )
@@ -155,6 +156,33 @@ func (g *coreImages) fromBundle(m, host *Image) {
 			}
 			m.src = s
 			return
+		}
+	}
+}
+
+// layUnpacked finds out which of the assemblies whose names createdump has written in
+// place of a path, and of whose headers the dump has nothing, are laid out section by
+// section: those that have as much memory as the headers claim which are in the
+// bundle. For that the program's file is looked for at once, and the begin of each of
+// them is unpacked.
+func (g *imageList) layUnpacked() {
+	host := g.p.program.image
+	for _, m := range g.p.Images {
+		if m.Format != "pe" || m.pe != nil || len(m.maps) != 1 || m.maps[0].off != 0 || m.Path == "" || strings.Contains(m.Path, "/") {
+			continue
+		}
+		if host == nil || host.src == nil || host.src.open() == nil {
+			return
+		}
+		f := g.p.program.packed(host.src)[m.ID.Name]
+		if f == nil {
+			continue
+		}
+		head, err := f.head(host.src.bytes())
+		if err == nil && head.For(g.p.Arch) && m.maps[0].laidOut(head) {
+			m.laid, m.Flat = true, false
+			m.ID.Timestamp, m.ID.Size = head.Timestamp, head.ImageSize
+			m.src.id.Timestamp, m.src.id.Size = head.Timestamp, head.ImageSize
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Process struct {
 	RuntimeHint arch.Addr
 
 	pointers pointers
+	program  program
 	core     *coreFile // of an ELF core: what a trim copies, and the auxiliary vector; nil for other formats
 	held     *held
 	find     Finder   // looks for files that the dump does not hold; nil: none

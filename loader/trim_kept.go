@@ -161,7 +161,7 @@ func (k *keptImage) read(r *bin.Reader) {
 	m.span = arch.Span{Lo: arch.Addr(r.U64()), Hi: arch.Addr(r.U64())}
 	m.bias, m.shift, m.dynAt = r.U64(), r.U64(), arch.Addr(r.U64())
 	flags := r.U32()
-	m.Flat = flags&1 != 0
+	m.Flat, m.laid = flags&keptFlat != 0, flags&keptLaid != 0
 	state := Absence(flags >> 8 & 0xff)
 	m.ID.Timestamp, m.ID.Size = r.U32(), r.U32()
 	for _, s := range []*string{&m.Format, &m.ID.Name, &m.Path, &m.ID.BuildID, &m.ID.MVID} {

@@ -26,6 +26,12 @@ const (
 	keptAccess   = 8 // no base, nothing: the flags of all segments are right, or 0 of bytes where they are not known
 )
 
+// Flags of an image's record.
+const (
+	keptFlat = 1
+	keptLaid = 2
+)
+
 // putImage writes an image's record.
 func putImage(m *Image) []byte {
 	le := binary.LittleEndian
@@ -42,7 +48,10 @@ func putImage(m *Image) []byte {
 	}
 	flags := uint32(state) << 8
 	if m.Flat {
-		flags |= 1
+		flags |= keptFlat
+	}
+	if m.laid {
+		flags |= keptLaid
 	}
 	b = le.AppendUint32(b, flags)
 	b = le.AppendUint32(b, m.ID.Timestamp)
