@@ -88,6 +88,16 @@ func (k FrameKind) transition() bool {
 	return false
 }
 
+// helper reports whether a Frame of this kind is that of a function of the runtime
+// that managed code has called.
+func (k FrameKind) helper() bool {
+	switch k {
+	case HelperMethodFrame, HelperMethodFrame1, HelperMethodFrame2, HelperMethodFrame3, HelperMethodFrameProtect:
+		return true
+	}
+	return false
+}
+
 // savesRegs reports whether a Frame of this class holds callee-saved registers
 // of the managed frame that it leads to.
 func (k FrameKind) savesRegs() bool {
@@ -234,6 +244,8 @@ func (s *frameRestore) frame(f Frame) (exact bool) {
 		return true
 	case HijackFrame:
 		s.hijack(f)
+	case HelperMethodFrame, HelperMethodFrame1, HelperMethodFrame2, HelperMethodFrame3, HelperMethodFrameProtect:
+		s.helper(f)
 	default:
 		if f.Kind.transition() {
 			s.transition(f)

@@ -39,8 +39,13 @@ func (p *Replay) HasMethod(f Frame) (is bool, missing arch.Addr) {
 	var v arch.Addr
 	switch f.Kind {
 	case InlinedCallFrame:
+		if v, missing = p.pointer(field(f.Addr, p.r.frameLayout.InlinedRA)); v == 0 {
+			return false, missing // in no call
+		}
 		v, missing = p.pointer(field(f.Addr, p.r.replayFrames.Datum))
 		return v != 0 && v&inlinedMarkers == 0, missing
+	case HelperMethodFrame, HelperMethodFrame1, HelperMethodFrame2, HelperMethodFrame3, HelperMethodFrameProtect:
+		return p.helperMethod(f)
 	case PrestubMethodFrame, CallCountingHelperFrame, ExternalMethodFrame, CLRToCOMMethodFrame, ComPrestubMethodFrame:
 		v, missing = p.pointer(field(f.Addr, p.r.replayFrames.Method))
 	case StubDispatchFrame:

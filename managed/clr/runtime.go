@@ -39,6 +39,7 @@ type Runtime struct {
 	frameLayout  frameLayout
 	replayLayout replayLayout
 	replayFrames replayFrames
+	helpers      *helperLayout        // nil in releases without Frames of helpers
 	frameKinds   map[uint64]FrameKind // by the identifier that a Frame holds
 	ranges       arch.Addr            // the RangeSectionMap
 	nibbles      nibbleVersion
@@ -178,6 +179,7 @@ func (r *Runtime) layouts() error {
 	}
 	lost := r.data.fill(&r.frameLayout)
 	r.frameLayout.registers(r.data, r.arch)
+	r.helpers = helperFields(r.data, r.arch)
 	lacks = append(lacks, r.data.fill(&r.threadLayout)...)
 	var none []string
 	r.names, none = newNames(r)

@@ -32,6 +32,16 @@ func TestContractRecorded(t *testing.T) {
 		{"net10-elt-fast-x64", "dump.zst", 207, 0},
 		{"net10-elt-slow-x64", "dump.zst", 207, 0},
 		{"net10-gc-x64", "dump.zst", 3, 0},
+		{"net9-scenarios-x64", "normal.zst", 1034, 4},
+		{"net9-callbacks-x64", "dump.zst", 1052, 0},
+		{"net9-seeds-x64", "dump.zst", 502, 24},
+		{"net9-elt-slow-x64", "dump.zst", 207, 0},
+		{"net9-transitions-x64", "dump.zst", 48, 0},
+		{"net8-scenarios-x64", "normal.zst", 1034, 0},
+		{"net8-callbacks-x64", "dump.zst", 1040, 14},
+		{"net8-seeds-x64", "dump.zst", 502, 24},
+		{"net8-elt-fast-x64", "dump.zst", 207, 12},
+		{"net8-transitions-x64", "dump.zst", 48, 0},
 		{"net10-hello-arm64", "dump.zst", 160, 0},
 		{"net10-r2r-arm64", "dump.zst", 1010, 0},
 		{"net10-scenarios-arm64", "dump.zst", 990, 0},
@@ -92,104 +102,35 @@ func names(n *Snapshotter, req Request, abort int) (string, HRESULT) {
 	return strings.Join(out, " "), hr
 }
 
-const (
-	seeds     = "net10-seeds-x64/dump.zst"
-	callbacks = "net10-callbacks-x64/dump.zst"
-	slow      = "net10-elt-slow-x64/dump.zst"
-	fast      = "net10-elt-fast-x64/dump.zst"
-	scenarios = "net10-scenarios-x64/normal.zst"
-
-	base     = " <Seeds>b__20 StartCallback 0"
-	baseExc  = " <RunOne>b__0 StartCallback 0"
-	baseElt  = " <RunOne>b__0 RunWorker Run StartCallback 0"
-	baseMain = " <Main>b__0 StartCallback 0"
-)
-
-// contractRows are the conformance rows of docs/contract.md that a recorded
-// walk shows: its callbacks, and its result. That the walk equals the recorded
-// one, registers and all, is tested too.
-var contractRows = []struct {
-	row        int
-	dump, walk string
-	want       string
-	hr         HRESULT
-}{
-	{1, slow, "elt-calls@000/000-FunctionEnter3WithInfo/seeded", "A <Define>b__66_30" + baseElt, S_OK},
-	{1, seeds, "seeds-coop-deep/seeded", "SeedCoop Mid <Seeds>b__88_18 Mid <Seeds>b__88_2" + base, S_OK},
-	{2, seeds, "seeds-pre-stub/unseeded", "SeedPre" + base, S_OK},
-	{3, seeds, "seeds-pre-stub/seed-native", "SeedPre" + base, S_OK},
-	{3, seeds, "seeds-pre-stub/seed-zero", "SeedPre" + base, S_OK},
-	{4, seeds, "seeds-coop-stub/seed-native", "", CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX},
-	{4, seeds, "seeds-coop-stub/seed-pc0", "", CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX},
-	{7, seeds, "seeds-coop-reverse/unseeded", "<Seeds>b__88_3" + base, S_OK},
-	{8, seeds, "seeds-coop-deep/seeded-deeper", "Mid <Seeds>b__88_18 Mid <Seeds>b__88_2" + base, S_OK},
-	{10, scenarios, "t3820/context", "Park <Define>b__9_80 Create <Define>b__9_52" + baseMain, S_OK},
-	{13, seeds, "seeds-coop-stub/seeded-flags2", "", E_INVALIDARG},
-	{13, seeds, "seeds-pre-stub/seeded-flags3", "", E_INVALIDARG},
-	{18, seeds, "seeds-coop-stub/seeded-flags0", "SeedCoop" + base, S_OK},
-	{18, seeds, "seeds-coop-stub/seeded-size0", "SeedCoop" + base, S_OK},
-	{21, seeds, "seeds-pre-inlined-saved/unseeded", "SeedPreSaved <Seeds>b__88_1" + base, S_OK},
-	{22, seeds, "seeds-coop-reverse/seeded", "SeedCoop Mid SeedReverse 0 <Seeds>b__88_3" + base, S_OK},
-	{24, seeds, "seeds-coop-stub/unseeded", "", E_FAIL},
-	{26, seeds, "seeds-coop-lcg-leaf/seeded", "<Seeds>b__20 StartCallback 0", S_OK},
-	{27, seeds, "seeds-coop-catch-leaf/seeded", "CatchLeaf <Seeds>b__88_8" + base, S_OK},
-	{28, seeds, "seeds-coop-lcg-between-natives/seeded", "SeedCoop Mid SeedReverse 0 0 <Seeds>b__88_5" + base, S_OK},
-	{29, seeds, "seeds-coop-lcg/seeded", "SeedCoopInlined" + base, S_OK},
-	{30, seeds, "seeds-coop-delegate-lcg/seeded", "SeedCoopInlined Plain2 0 <Seeds>b__88_6" + base, S_OK},
-	{38, seeds, "seeds-coop-catch/seeded", "SeedCoop <Seeds>b__88_7" + base, S_OK},
-	{38, callbacks, "exc-levels@035/035-InBody-coop/unseeded", "LevelA <Define>b__66_1" + baseExc, S_OK},
-	{39, seeds, "seeds-coop-catch-leaf/seeded-deeper", "<Seeds>b__88_8" + base, S_OK},
-	{40, seeds, "seeds-coop-finally-leaf/seeded", "FinallyLeaf <Seeds>b__88_9" + base, S_OK},
-	{41, seeds, "seeds-coop-nested-catch/seeded", "SeedCoop <Seeds>b__88_13" + base, S_OK},
-	{43, callbacks, "exc-levels@014/014-InBody-coop/seeded", "Accept LevelA Thrower Thrower LevelC LevelB LevelA <Define>b__66_1" + baseExc, S_OK},
-	{44, callbacks, "exc-throw-in-catch@011/011-ExceptionUnwindFunctionLeave/seeded", "Thrower ThrowInCatch <Define>b__66_5" + baseExc, S_OK},
-	{46, callbacks, "exc-levels@018/018-ExceptionUnwindFunctionEnter/unseeded", "", CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX},
-	{47, callbacks, "exc-throw-in-catch@012/012-ExceptionUnwindFunctionEnter/seeded", "Thrower ThrowInCatch <Define>b__66_5" + baseExc, S_OK},
-	{52, callbacks, "exc-fault-null@000/000-ExceptionThrown/unseeded", "Deref <Define>b__66_11" + baseExc, S_OK},
-	{50, scenarios, "t3836/context", "SpinLoop <Define>b__9_66" + baseMain, S_OK},
-	{53, scenarios, "inlined/context", "Park InlineOuter <Define>b__9_57" + baseMain, S_OK},
-	{54, callbacks, "alloc-object@003/003-ObjectAllocated/seeded", "Ctor <Define>b__66_28" + baseExc, S_OK},
-	{62, seeds, "seeds-coop-shared-generic/seeded", "SeedCoop Run <Seeds>b__88_14" + base, S_OK},
-	{67, slow, "elt-calls@000/000-FunctionEnter3WithInfo/unseeded", "", E_FAIL},
-	{68, callbacks, "exc-levels@018/018-ExceptionUnwindFunctionEnter/seeded", "Thrower Thrower LevelC LevelB LevelA <Define>b__66_1" + baseExc, S_OK},
-	{69, callbacks, "exc-throw-in-catch@021/021-ExceptionUnwindFunctionLeave/seeded", "0 ThrowInCatch <Define>b__66_5" + baseExc, S_OK},
-	{70, callbacks, "exc-levels@023/023-ExceptionUnwindFinallyEnter/unseeded", "LevelC LevelB LevelA <Define>b__66_1" + baseExc, S_OK},
-	{71, callbacks, "exc-rethrow@025/025-InBody-coop/unseeded", "0 <Define>b__66_3" + baseExc, S_OK},
-	{72, callbacks, "exc-levels@000/000-ExceptionThrown/seeded", "Thrower Thrower LevelC LevelB LevelA <Define>b__66_1" + baseExc, S_OK},
-	{73, slow, "elt-calls@001/001-FunctionEnter3WithInfo/unseeded", "", E_FAIL},
-	{74, fast, "elt-calls@000/000-FunctionEnter3/unseeded", "", E_FAIL},
-	{74, fast, "elt-calls@000/000-FunctionEnter3/seeded", "A <Define>b__66_30" + baseElt, S_OK},
-	{75, fast, "elt-reverse@001/001-FunctionEnter3/unseeded", "<Define>b__66_33" + baseElt, S_OK},
-	{79, callbacks, "exc-cctor@000/000-InBody-coop/seeded", "Make cctor 0 InitClassSlow GetNonGCStaticBaseSlow TouchCctor <PrepareFresh>b__2 <Define>b__66_22" + baseExc, S_OK},
-	{81, scenarios, "first-chance/context", "Park FirstChance <Define>b__9_17" + baseMain, S_OK},
-}
-
+// TestContractRows makes the calls of the rows again, in each release. That the
+// walk equals the recorded one, registers and all, is tested too.
 func TestContractRows(t *testing.T) {
 	open := map[string]*Snapshotter{}
 	records := map[string]*record{}
 	for _, c := range contractRows {
-		t.Run(strconv.Itoa(c.row)+"/"+c.walk, func(t *testing.T) {
-			name, dump, _ := strings.Cut(c.dump, "/")
-			n := open[c.dump]
-			if n == nil {
-				p := openCaseFor(t, name, dump)
-				n = snapshotter(t, p)
-				open[c.dump], records[c.dump] = n, readRecord(t, name)
-			}
-			r := records[c.dump]
-			w := r.byName[c.walk]
-			if w == nil {
-				t.Fatal("there is no such walk")
-			}
-			if diffs, ok := replay(n, r, w); !ok || len(diffs) > 0 {
-				t.Errorf("not as recorded: %v", diffs)
-			}
-			req, abort, _ := r.request(w)
-			got, hr := names(n, req, abort)
-			if got != c.want || hr != c.hr {
-				t.Errorf("%v %s (%v)\n got %s\nwant %s", hr, hr.Name(), n.Why(), got, c.want)
-			}
-		})
+		for _, release := range strings.Fields(c.releases) {
+			name, dump := c.dump(release)
+			t.Run(strconv.Itoa(c.row)+"/"+name+"/"+c.walk, func(t *testing.T) {
+				n := open[name]
+				if n == nil {
+					n = snapshotter(t, openCaseFor(t, name, dump))
+					open[name], records[name] = n, readRecord(t, name)
+				}
+				r := records[name]
+				w := r.byName[c.walk]
+				if w == nil {
+					t.Fatal("there is no such walk")
+				}
+				if diffs, ok := replay(n, r, w); !ok || len(diffs) > 0 {
+					t.Errorf("not as recorded: %v", diffs)
+				}
+				req, abort, _ := r.request(w)
+				got, hr := names(n, req, abort)
+				if want := c.calls(release); got != want || hr != c.hr {
+					t.Errorf("%v %s (%v)\n got %s\nwant %s", hr, hr.Name(), n.Why(), got, want)
+				}
+			})
+		}
 	}
 }
 

@@ -92,7 +92,8 @@ func TestEditedFrames(t *testing.T) {
 		{"no Frame at all", []edit{{threadFrame, ^uint64(0)}}, "", E_FAIL},
 		// The Frame has a method: that it was passed makes the difference to E_FAIL.
 		{"a return address in no code", []edit{{top.Addr + 32, 0x1234}}, "", S_OK},
-		{"an inactive call", []edit{{top.Addr + 32, 0}}, "", S_OK},
+		// One that is in no call has none.
+		{"an inactive call", []edit{{top.Addr + 32, 0}}, "", E_FAIL},
 		{"a frame that does not hold its InlinedCallFrame", []edit{{top.Addr + 24, uint64(m.StackLimit) + 4096}}, "", E_UNEXPECTED},
 	} {
 		t.Run(c.name, func(t *testing.T) {

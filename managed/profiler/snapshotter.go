@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/clr"
 	"github.com/seamwalk/seam/managed/code"
@@ -43,6 +44,8 @@ type Snapshotter struct {
 	caller   arch.Caller     // what unwinding has found, here because it is large
 	walker   *managed.Walker // of native frames, for seeds and views; see seedWalker
 	frames   []managed.Frame // room for the stack of a thread whose seed is checked
+	lazy     clr.LazyState   // of the helper's Frame that the walk is at
+	noThread loader.Thread   // stands in for a thread that the dump has not
 }
 
 // ErrNoRuntime is the error of asking for a replay where there is nothing to

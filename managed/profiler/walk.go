@@ -189,6 +189,7 @@ func (n *Snapshotter) managedFrame(c *snapshotCode) (hr HRESULT, over bool) {
 func (n *Snapshotter) visit(c *shownCode, callerSP arch.Addr) {
 	w := &n.walk
 	if n.passed(callerSP) {
+		n.dead(c)
 		return
 	}
 	if w.skip == skipOne || w.skip == skipToParent && callerSP == w.skipTo {
@@ -224,6 +225,19 @@ func (n *Snapshotter) visit(c *shownCode, callerSP arch.Addr) {
 	if c.visibility == clr.Visible && !w.aborted {
 		n.report(FunctionID(c.code.Method), w.regs, w.flags)
 	}
+}
+
+// dead takes note of a frame that the exception in progress has unwound: it is
+// silent, and the native run behind it is reported all the same, unless it is one of
+// the exception dispatcher. Its own native caller never is (net9-callbacks-x64,
+// exc-rethrow@024: the run that called the dead handler, none behind the dispatcher
+// that had found it).
+func (n *Snapshotter) dead(c *shownCode) {
+	w := &n.walk
+	if c.dispatching != 0 && !w.callerManaged {
+		w.lack, w.missing = unwindTexts[unwindNoName], c.dispatching
+	}
+	w.inDispatcher = c.dispatcher
 }
 
 // passed reports whether the frame or Frame at v has been unwound already by
@@ -291,7 +305,7 @@ func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
 		}
 	}
 	*w.caller = *w.regs
-	pc, missing := n.rp.UpdateRegs(f, w.caller)
+	pc, missing := n.updateRegs(f, w.caller)
 	// The runtime asks first whether the Frame leads to managed code.
 	c := n.lookup(pc)
 	if at := n.unknown(c); at != 0 {
