@@ -65,6 +65,8 @@ type TraceFrame struct {
 	PC   arch.PC   // the return address, or the instruction that caused a fault; its Addr is 0 if the runtime has not noted it
 	SP   arch.Addr // stack pointer of the frame while it was on a stack; 0 if it is not known
 	Code Code      // Method, and what there is now at the pc if that is the same method's code
+	// Native: the code is native, which the runtime knows nothing of; Code is empty.
+	Native bool
 	// Rethrown: here ends the stack trace that the object had when it was thrown
 	// anew in another place, as for an await.
 	Rethrown bool

@@ -28,6 +28,7 @@ const (
 	excHResult = 72
 	excDepth   = 76 // how many of them count
 	excSize    = 88 // of the class, with the word in front of an object
+	excAll     = 80 // of an AggregateException: an array of exceptions
 
 	tableItem  = 0 // u16: the size of an item of an array or a String
 	tableFlags = 2 // u16
@@ -39,6 +40,8 @@ const (
 
 const (
 	maxNested  = 1 << 10 // exceptions that nest in one another on one stack
+	maxRead    = 1 << 10 // exceptions that lead to one another
+	maxTrace   = 1 << 14 // frames of a stack trace
 	maxDerived = 64      // classes that derive from one another
 	maxMessage = 1 << 15 // UTF-16 units
 )
@@ -53,7 +56,8 @@ func (r *Runtime) InFlight(t *code.Thread) *code.Exception {
 	for a, n := t.Exception, 0; a != 0 && n < maxNested; n++ {
 		obj, ok := r.mem.Word(field(a, r.fields.Object))
 		if ok && obj != 0 {
-			return r.exception(arch.Addr(obj))
+			x := reader{r, map[arch.Addr]*code.Exception{}}
+			return x.exception(arch.Addr(obj))
 		}
 		prev, ok2 := r.mem.Word(field(a, r.fields.Previous))
 		if !ok || !ok2 {
@@ -64,22 +68,113 @@ func (r *Runtime) InFlight(t *code.Thread) *code.Exception {
 	return &code.Exception{Lacks: code.LackParts}
 }
 
-// exception reads the exception object at a.
-func (r *Runtime) exception(a arch.Addr) *code.Exception {
+// A reader reads an exception and those that it leads to, each once.
+type reader struct {
+	*Runtime
+	read map[arch.Addr]*code.Exception
+}
+
+// exception reads the exception object at a; nil if it is being read, or if it is
+// one too many.
+func (x *reader) exception(a arch.Addr) *code.Exception {
+	if e, ok := x.read[a]; ok || len(x.read) == maxRead {
+		return e
+	}
+	x.read[a] = nil
 	e := &code.Exception{Address: a, Lacks: code.LackParts}
-	table, ok := r.table(a)
-	if !ok {
-		return e
+	if table, ok := x.table(a); ok {
+		e.Type = x.typeName(table)
+		if x.derives(table) {
+			x.parts(e)
+		}
 	}
-	e.Type = r.typeName(table)
-	if !r.derives(table) {
-		return e
-	}
-	e.HResult, e.HasHResult = r.u32(a + excHResult)
-	if s, ok := r.mem.Word(a + excMessage); ok && s != 0 {
-		e.Message, e.HasMessage = r.text(arch.Addr(s))
-	}
+	x.read[a] = e
 	return e
+}
+
+// parts reads what e's object has of any exception.
+func (x *reader) parts(e *code.Exception) {
+	a := e.Address
+	e.HResult, e.HasHResult = x.u32(a + excHResult)
+	if s, ok := x.mem.Word(a + excMessage); ok && s != 0 {
+		e.Message, e.HasMessage = x.text(arch.Addr(s))
+	}
+	if inner, ok := x.mem.Word(a + excInner); ok {
+		if inner != 0 {
+			e.Inner = x.exception(arch.Addr(inner))
+		}
+		if inner == 0 || e.Inner != nil {
+			e.Lacks &^= code.LackInner
+		}
+		if e.Type != "" && (e.Type != aggregate || x.list(e, inner)) {
+			e.Lacks &^= code.LackAll
+		}
+	}
+	if x.trace(e) {
+		e.Lacks &^= code.LackTrace
+	}
+}
+
+// aggregate is how the compiler spells the class of exceptions that stand for
+// several.
+const aggregate = "S_P_CoreLib_System_AggregateException"
+
+// list reads the exceptions that e stands for, the first of which is inner, and
+// reports whether they are all of them.
+func (x *reader) list(e *code.Exception, inner uint64) bool {
+	array, ok := x.mem.Word(e.Address + excAll)
+	if !ok {
+		return false
+	}
+	b, n, ok := x.items(arch.Addr(array), 8, arrayItems, maxRead)
+	if !ok || n > maxRead || n > 0 && binary.LittleEndian.Uint64(b) != inner {
+		return false
+	}
+	for ; len(b) > 0; b = b[8:] {
+		one := x.exception(arch.Addr(binary.LittleEndian.Uint64(b)))
+		if one == nil {
+			return false
+		}
+		e.All = append(e.All, one)
+	}
+	return true
+}
+
+// separator stands in a stack trace where the exception was thrown anew
+// (Exception.EdiSeparator).
+const separator = 1
+
+// trace reads the stack trace that e's object has, and reports whether that is all
+// of it. An exception that was never thrown has none.
+func (x *reader) trace(e *code.Exception) bool {
+	depth, ok1 := x.u32(e.Address + excDepth)
+	array, ok2 := x.mem.Word(e.Address + excTrace)
+	if !ok1 || !ok2 || depth == 0 || array == 0 {
+		return ok1 && ok2 && depth == 0
+	}
+	b, n, ok := x.items(arch.Addr(array), 8, arrayItems, min(depth, maxTrace))
+	if !ok || n < depth {
+		return false
+	}
+	for ; len(b) > 0; b = b[8:] {
+		pc := arch.Addr(binary.LittleEndian.Uint64(b))
+		switch {
+		case pc == separator && len(e.Trace) > 0:
+			e.Trace[len(e.Trace)-1].Rethrown = true
+		case !x.span.Has(pc):
+			return false
+		default:
+			e.Trace = append(e.Trace, code.TraceFrame{PC: arch.PC{Addr: pc, Exact: x.faulted(pc)}, Native: true})
+		}
+	}
+	return depth <= maxTrace
+}
+
+// faulted reports whether pc, of a stack trace, is where a fault was: what is in
+// front of it is no call. It is not where the bytes in front are not at hand.
+func (x *reader) faulted(pc arch.Addr) bool {
+	const longest = 8 // bytes of a call
+	return x.mem.View(pc-longest, longest) != nil && !x.cpu.AfterCall(x.mem, pc)
 }
 
 // table returns the MethodTable of an object, which lies in the program.

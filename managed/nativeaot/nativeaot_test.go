@@ -230,6 +230,16 @@ func made() (memtest.Pieces[arch.Addr], map[uint64]string) {
 	put(0x1300, 0x11280)
 	put(0x1300+arrayLength, 'o'<<48|'n'<<32|2)
 	put(0x1280, tableHasItems<<16|2)
+	put(0x1100+excInner, 0x11400) // its cause
+	put(0x1100+excTrace, 0x11500)
+	put(0x1100+excHResult, 4<<32|0x80004003)
+	put(0x1400, 0x11200)
+	put(0x1500, 0x112c0)
+	put(0x1500+arrayLength, 16)
+	for i, v := range []uint64{0x10010, separator, 0x10020, 0x10030} {
+		put(0x1500+arrayItems+8*i, v)
+	}
+	put(0x12c0, tableHasItems<<16|8)
 	return memtest.Pieces[arch.Addr]{{At: 0x10000, Data: b}}, names
 }
 
@@ -239,8 +249,55 @@ func read(mem arch.Memory, names map[uint64]string) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{Image: &loader.Image{}, mem: mem, span: arch.Span{Lo: 0x10000, Hi: 0x12000}}
+	r := &Runtime{Image: &loader.Image{}, mem: mem, cpu: arch.AMD64, span: arch.Span{Lo: 0x10000, Hi: 0x12000}}
 	return r, r.layouts(h)
+}
+
+// An exception has its cause, and its stack trace with the place where it was thrown
+// anew; what leads back to an exception, or out of the program, is lacking.
+func TestException(t *testing.T) {
+	at := func(off int, v uint64) *code.Exception {
+		mem, names := made()
+		if off != 0 {
+			binary.LittleEndian.PutUint64(mem[0].Data[off:], v)
+		}
+		r, err := read(mem, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ts, _ := r.Threads()
+		return r.InFlight(&ts[0])
+	}
+	e := at(0, 0)
+	if e.Inner == nil || e.Inner.Address != 0x11400 || e.Lacks != code.LackAll || len(e.Trace) != 3 {
+		t.Fatalf("%+v", e)
+	}
+	for i, pc := range []arch.Addr{0x10010, 0x10020, 0x10030} {
+		if f := e.Trace[i]; f.PC.Addr != pc || !f.Native || f.Rethrown != (i == 0) {
+			t.Errorf("%d: %+v", i, f)
+		}
+	}
+	for _, c := range []struct {
+		what  string
+		off   int
+		v     uint64
+		lacks code.Lacking
+	}{
+		{"a cause that leads back", 0x1400 + excInner, 0x11100, code.LackAll},
+		{"itself as its cause", 0x1100 + excInner, 0x11100, code.LackAll | code.LackInner},
+		{"a return address elsewhere", 0x1500 + arrayItems + 16, 0x99990000, code.LackAll | code.LackTrace},
+		{"more frames than the array has", 0x1500 + arrayLength, 3, code.LackAll | code.LackTrace},
+		{"an array that is missing", 0x1100 + excTrace, 0x99990000, code.LackAll | code.LackTrace},
+		{"an array that is none", 0x12c0, 8, code.LackAll | code.LackTrace},
+		{"a class of another size", 0x1200, (excSize + 8) << 32, code.LackParts},
+	} {
+		if e := at(c.off, c.v); e.Lacks != c.lacks {
+			t.Errorf("%s: lacks %#x, not %#x: %+v", c.what, e.Lacks, c.lacks, e)
+		}
+	}
+	if e := at(0x1400+excInner, 0x11100); e.Inner.Lacks&code.LackInner == 0 {
+		t.Errorf("the cause of the cause: %+v", e.Inner)
+	}
 }
 
 // FuzzRuntime damages a made runtime: its header, threads and exceptions must end.

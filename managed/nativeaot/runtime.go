@@ -15,6 +15,7 @@ type Runtime struct {
 	Image *loader.Image // the program or library
 
 	mem    arch.Memory
+	cpu    *arch.Arch
 	span   arch.Span   // of the image
 	throw  *arch.Throw // nil where the ABI has none
 	fields fields
@@ -73,7 +74,7 @@ func open(p *loader.Process, img *loader.Image, a arch.Addr) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{Image: img, mem: p.Memory, span: img.Span(), throw: p.ABI.Throw}
+	r := &Runtime{Image: img, mem: p.Memory, cpu: p.Arch, span: img.Span(), throw: p.ABI.Throw}
 	return r, r.layouts(h)
 }
 

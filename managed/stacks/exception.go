@@ -114,7 +114,10 @@ func (x *exceptions) describe(e *code.Exception) *Exception {
 // the pc.
 func (x *exceptions) frame(f *code.TraceFrame) Frame {
 	at := managed.Frame{PC: f.PC, SP: f.SP, Kind: managed.Managed, Code: f.Code, Runtime: x.rt}
-	if f.Code.Kind == code.NotManaged {
+	switch {
+	case f.Native:
+		at.Kind, at.Runtime = managed.Native, nil
+	case f.Code.Kind == code.NotManaged:
 		at.PC = arch.PC{}
 	}
 	return Frame{PC: f.PC, SP: f.SP, Place: x.d.place(&at).Place}

@@ -3,6 +3,7 @@ package stacks
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -141,11 +142,18 @@ func TestNativeAOT(t *testing.T) {
 func TestNativeAOTThreads(t *testing.T) {
 	const invalid, null = "S_P_CoreLib_System_InvalidOperationException", "S_P_CoreLib_System_NullReferenceException"
 	want := map[uint32]*Exception{
-		11549: {Type: invalid, Message: "aot", HasMessage: true},
-		11550: {Type: invalid, Message: "aot", HasMessage: true},
-		11551: {Type: invalid, Message: "aot", HasMessage: true},
-		faultThread: {Type: null, HasMessage: true,
+		11549: {Type: invalid, Message: "aot", HasMessage: true, HResult: 0x80131509},
+		11550: {Type: invalid, Message: "aot", HasMessage: true, HResult: 0x80131509},
+		11551: {Type: invalid, Message: "aot", HasMessage: true, HResult: 0x80131509},
+		faultThread: {Type: null, HasMessage: true, HResult: 0x80004003,
 			Message: "Object reference not set to an instance of an object."},
+	}
+	const throw, lambda = "aotapp_Program__Throwfalse", "aotapp_Program___c___Main_b__15_"
+	traces := map[uint32][]string{
+		11549:       {throw, throw, throw, throw, lambda + "2false"},
+		11550:       {throw, throw, throw, "aotapp_Program__Finallyfalse", lambda + "3false"},
+		11551:       {throw, throw, throw, lambda + "4false"},
+		faultThread: {"aotapp_Program__Dereftrue", lambda + "5false"},
 	}
 	for _, symbols := range []bool{true, false} {
 		s := openAOT(t, symbols)
@@ -165,8 +173,16 @@ func TestNativeAOTThreads(t *testing.T) {
 			if e == nil || got.Exception == nil {
 				continue
 			}
-			if typ := got.Exception.Type; typ != e.Type && symbols || typ != "" && !symbols || got.Exception.Message != e.Message || !got.Exception.HasMessage {
+			if typ := got.Exception.Type; typ != e.Type && symbols || typ != "" && !symbols || got.Exception.Message != e.Message || !got.Exception.HasMessage ||
+				!got.Exception.HasHResult || got.Exception.HResult != e.HResult || got.Exception.Inner != nil {
 				t.Errorf("thread %d has the exception %+v", th.ID, got.Exception)
+			}
+			var frames []string
+			for _, f := range got.Exception.Frames {
+				frames = append(frames, fmt.Sprint(f.Function, f.PC.Exact))
+			}
+			if d := cmp.Diff(traces[th.ID], frames); d != "" && symbols {
+				t.Errorf("thread %d, what it was thrown through:\n%s", th.ID, d)
 			}
 		}
 	}
