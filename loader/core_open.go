@@ -61,6 +61,10 @@ func (c *core) cut() string {
 func openELFCore(data []byte, opt Options) (*Process, error) {
 	h, err := objfile.ParseELFHeader(data)
 	if err != nil {
+		if len(data) >= 20 && data[elf.EI_CLASS] == byte(elf.ELFCLASS32) {
+			return nil, &FormatError{int64(elf.EI_CLASS), fmt.Sprintf("a core of a process of 32 bits (%v), of which nothing is read; only those of 64 bits are",
+				elf.Machine(binary.LittleEndian.Uint16(data[18:])))}
+		}
 		return nil, formatError(err)
 	}
 	cpu := arch.ByMachine(h.Machine)

@@ -48,7 +48,7 @@ func TestNotADump(t *testing.T) {
 		{"xz", []byte("\xfd7zXZ\x00"), "xz"},
 		{"header cut", cut, "no whole ELF header"},
 		{"big-endian", big, "big-endian"},
-		{"32 bits", narrow, "32 bits"},
+		{"32 bits", narrow, "32 bits (EM_"},
 		{"another CPU", other, "EM_RISCV"},
 		{"nothing", new(buildCore).bytes(), "neither a thread nor memory"},
 		{"100 bytes", some.bytes()[:100], "the file ends within its program headers: 0 of 2 are there"},

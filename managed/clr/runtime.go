@@ -74,7 +74,7 @@ func Open(p *loader.Process) (rts []*Runtime, warns []loader.Warning) {
 			rts = append(rts, r)
 		}
 	}
-	return rts, warns
+	return rts, append(warns, refused(p)...)
 }
 
 // warnings tells what is not known of r that was opened.
@@ -150,7 +150,7 @@ func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) 
 			}
 			return by, unread, nil
 		}
-		return nil, nil, refusal(img, unread)
+		return nil, nil, refusal(p, img, unread)
 	}
 	r = newRuntime(p, img, "table")
 	r.Version, r.Commit = known.Version, known.Commit
