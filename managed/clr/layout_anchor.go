@@ -21,13 +21,18 @@ type variableGroup struct {
 
 var variableGroups = []variableGroup{
 	{[]string{"ExecutionManagerCodeRangeMapAddress"}, (*Runtime).leadsToCode},
-	{[]string{"ThreadStore", "FinalizerThread", "GCThread", "AppDomain"}, (*Runtime).leadsToThreads},
+	{[]string{"ThreadStore", "FinalizerThread", "GCThread"}, (*Runtime).leadsToThreads},
+	{[]string{"AppDomain"}, (*Runtime).leadsToModules},
 	{[]string{"ObjectMethodTable", "StringMethodTable", "ExceptionMethodTable", "FreeObjectMethodTable"}, (*Runtime).leadsToTypes},
 }
 
 // maxShift is how many entries more or fewer a build may have in front of one. In
 // eight years of servicing .NET 8 it was two.
 const maxShift = 16
+
+// maxFrameShift is how many entries more or fewer a build may have between the
+// vtables of other classes and those of Frames, beyond those in front of both.
+const maxFrameShift = 3
 
 // shifts are the distances from a number to try, the least first.
 func shifts(yield func(by int) bool) {
@@ -128,6 +133,16 @@ func (r *Runtime) leadsToThreads() bool {
 	return true
 }
 
+// leadsToModules reports whether the domain's list of assemblies has one whose Module
+// leads back to it.
+func (r *Runtime) leadsToModules() (found bool) {
+	r.loadedModules(r.mem, func(_, item arch.Addr) bool {
+		found = item != 0
+		return !found
+	})
+	return found
+}
+
 // leadsToTypes reports whether strings and exceptions derive from objects. A free
 // object's class derives from none.
 func (r *Runtime) leadsToTypes() bool {
@@ -156,7 +171,8 @@ const (
 
 // classes anchors the vtables, and makes those of explicit Frames the identifiers
 // of their classes. All objects that are found must agree; without any of them no
-// vtable is believed.
+// vtable is believed. Another build may have an entry more between theirs and those
+// of Frames, which are therefore held against the Frames of the process.
 func (t *variableTable) classes() bool {
 	by, found := 0, false
 	agree := true
@@ -188,43 +204,16 @@ func (t *variableTable) classes() bool {
 	if !agree || !found || by > maxShift || by < -maxShift {
 		return false
 	}
-	vtables := make(map[string]arch.Addr, len(t.row.vtables))
-	for name, k := range t.row.vtables {
-		if vtables[name], found = t.entry(int(k) + by); !found {
-			return false
+	for more := range shifts {
+		if more > maxFrameShift || more < -maxFrameShift {
+			break
 		}
-	}
-	if !t.held(vtables) {
-		return false
-	}
-	for name, v := range vtables {
-		t.r.data.globals[name+"Identifier"] = global{value: uint64(v)}
-	}
-	return true
-}
-
-// held reports whether the topmost explicit Frames of the first threads are of
-// classes among vtables, but for a few: a thread may have been stopped while it
-// made one.
-func (t *variableTable) held(vtables map[string]arch.Addr) bool {
-	known := make(map[uint64]bool, len(vtables))
-	for name, v := range vtables {
-		if slices.Contains(frameNames[:], name) {
-			known[uint64(v)] = true
-		}
-	}
-	ts, _ := t.r.threadList(sampled)
-	with, there := 0, 0
-	for i := range ts {
-		if ts[i].Frame == code.EndOfFrames || ts[i].Frame == 0 {
-			continue
-		}
-		if v, ok := t.r.word(field(ts[i].Frame, t.r.frameLayout.Identifier)); ok {
-			with++
-			if known[v] {
-				there++
+		if vtables, ok := t.frameClasses(by + more); ok && t.held(vtables, more != 0) {
+			for name, v := range vtables {
+				t.r.data.globals[name+"Identifier"] = global{value: uint64(v)}
 			}
+			return true
 		}
 	}
-	return with == 0 || 4*there > 3*with
+	return false
 }
