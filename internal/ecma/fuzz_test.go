@@ -12,6 +12,7 @@ func FuzzMetadata(f *testing.F) {
 	f.Add(data, uint32(0x2c))
 	f.Add(image(data, true), uint32(1))
 	f.Add(image(data, false), uint32(0x3f))
+	f.Add(pdbFixture(f), uint32(0xaa))
 	f.Fuzz(func(t *testing.T, data []byte, rid uint32) {
 		mem := memtest.Piece[arch.Addr]{At: 0x1000, Data: data}
 		at, size := arch.Addr(0x1000), uint32(len(data))
@@ -26,6 +27,11 @@ func FuzzMetadata(f *testing.F) {
 		m.Name()
 		m.AssemblyName()
 		m.GenericParamName(rid)
+		m.MethodDebug(rid)
+		if name, _ := m.Document(rid); len(name) > 3*maxDocument {
+			t.Errorf("a document's name of %d bytes", len(name))
+		}
+		ReadPDBID(mem, at, size)
 		d, _ := m.Method(rid)
 		o, _ := m.Owner(rid)
 		owner := Token(TypeDef)<<24 | Token(o)

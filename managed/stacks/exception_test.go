@@ -40,8 +40,12 @@ func recordedLines(t *testing.T, elem ...string) (lines []string) {
 		t.Fatal(err)
 	}
 	defer z.Close()
-	for s := bufio.NewScanner(z); s.Scan(); {
+	s := bufio.NewScanner(z)
+	for s.Buffer(nil, 1<<26); s.Scan(); {
 		lines = append(lines, s.Text())
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
 	}
 	return lines
 }
