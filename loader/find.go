@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -114,8 +115,14 @@ func DirFinder(dir string) Finder {
 type dirFinder struct {
 	dir   string
 	roots func() []root
-	once  sync.Once
-	tree  map[string][]string // path by name, in lower case
+	all   files // of the tree
+	pdbs  files // of the tree, but for what is there by identity
+}
+
+// files are those of a plain tree.
+type files struct {
+	once   sync.Once
+	byName map[string][]string // path by name, in lower case
 }
 
 // A root is a folder that identities are looked for in.
@@ -159,9 +166,13 @@ func (d *dirFinder) each(id ImageID, path string) iter.Seq[string] {
 		if path != "" && !take(existing(filepath.Join(d.dir, filepath.FromSlash(filepath.Clean("/"+path))))) {
 			return
 		}
-		d.once.Do(d.walk)
+		list := &d.all
+		if id.PDB != "" {
+			list = &d.pdbs
+		}
+		list.once.Do(func() { list.walk(d.dir, id.PDB != "") })
 		for _, n := range names(id, path) {
-			if !take(d.tree[strings.ToLower(n)]) {
+			if !take(list.byName[strings.ToLower(n)]) {
 				return
 			}
 		}
@@ -205,16 +216,18 @@ func (r *root) byBuildID(id ImageID, _ string) (out []string) {
 	return append(out, only(filepath.Join(r.dir, b))...)
 }
 
-// walk lists the files of the tree by name. Symbolic links are not followed
-// into folders, so that it ends.
-func (d *dirFinder) walk() {
-	d.tree = map[string][]string{}
+// walk lists the files of a tree by name. Symbolic links are not followed into
+// folders, so that it ends. plain leaves out folders of files by identity: no PDB
+// that is not found by its own lies there, nearly no process has all of its PDBs
+// at hand, and such trees are large.
+func (f *files) walk(dir string, plain bool) {
+	f.byName = map[string][]string{}
 	seen := 0
-	filepath.WalkDir(d.dir, func(path string, e fs.DirEntry, err error) error {
+	filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if seen++; seen > maxWalk {
 			return fs.SkipAll
 		}
-		if err != nil {
+		if err != nil || plain && path != dir && e.IsDir() && identifies(e.Name()) {
 			if e != nil && e.IsDir() {
 				return fs.SkipDir
 			}
@@ -222,10 +235,21 @@ func (d *dirFinder) walk() {
 		}
 		if !e.IsDir() {
 			n := strings.ToLower(e.Name())
-			d.tree[n] = append(d.tree[n], path)
+			f.byName[n] = append(f.byName[n], path)
 		}
 		return nil
 	})
+}
+
+// identifies reports whether a folder of the name has files by identity: it is
+// called as a file is, in a symbol server's tree, or it is a build-id.
+func identifies(folder string) bool {
+	switch strings.ToLower(filepath.Ext(folder)) {
+	case ".pdb", ".dll", ".exe", ".build-id":
+		return true
+	}
+	_, err := hex.DecodeString(folder)
+	return err == nil && len(folder) >= 32
 }
 
 // names returns the names a file may go by: the image's, and the last part of
