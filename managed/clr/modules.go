@@ -25,8 +25,7 @@ func (r *Runtime) module(a arch.Addr) *module {
 		return m.(*module)
 	}
 	m := &module{name: r.moduleName(a)}
-	base, _ := r.word(field(a, r.names.ModBase))
-	m.base = arch.Addr(base)
+	m.base, _ = r.moduleBase(a)
 	if m.meta, m.err = r.metadata(a); m.err != nil {
 		m.err = fmt.Errorf("module %s: %w", orUnknown(m.name), m.err)
 	} else if m.name == "" {

@@ -91,6 +91,7 @@ func TestRecordedLines(t *testing.T) {
 		"net10-composite-x64/normal": 5284,
 		"net10-singlefile-x64/gcore": 5363,
 		"net9-scenarios-x64/normal":  5368,
+		"net8-scenarios-x64/normal":  5363,
 	} {
 		t.Run(dump, func(t *testing.T) {
 			dir, file := path.Split(dump)
