@@ -59,5 +59,5 @@ var AMD64 = &Arch{
 	PLT:       amd64PLT,
 	Labels:    amd64Labels,
 	Strip:     func(a Addr) Addr { return a },
-	PE:        PECodes{Entry: 12, Function: amd64PEFunction, Rule: amd64PERule},
+	PE:        PECodes{Entry: 12, Function: amd64PEFunction, Rule: amd64PERule, Chained: amd64PEChained},
 }

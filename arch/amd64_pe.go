@@ -105,6 +105,15 @@ func amd64ReadInfo(q *PEQuery, fn *PEFunction, i *amd64Info) PEResult {
 	return PEResult{}
 }
 
+// amd64PEChained reports whether unwind information has UNW_FLAG_CHAININFO.
+func amd64PEChained(mem Memory, a Addr) (chained, ok bool) {
+	b := mem.View(a, 1)
+	if b == nil {
+		return false, false
+	}
+	return b[0]>>3&amd64ChainInfo != 0, true
+}
+
 // largeFrame returns the offset of a SET_FPREG_LARGE, which a frame offset of
 // 15 stands for on Unix; without one it is the 15 * 16 that it is on Windows.
 func (i *amd64Info) largeFrame() int64 {

@@ -13,6 +13,10 @@ type PECodes struct {
 	// information ends or is wrong it says so and where; the rule is then not
 	// to be used.
 	Rule func(q *PEQuery, r *Rule) PEResult
+	// Chained reports whether the unwind information at a goes on with that of
+	// another function, of which this one is a part. ok is false where it is not at
+	// hand. Nil for a CPU whose information does not say.
+	Chained func(mem Memory, a Addr) (chained, ok bool)
 }
 
 // A PEFunction is a decoded RUNTIME_FUNCTION. Addresses are relative to the

@@ -15,6 +15,9 @@ type Code struct {
 	Base   arch.Addr // what RVAs in unwind information are relative to
 	Header arch.Addr // JIT: the RealCodeHeader; ReadyToRun: the ReadyToRunInfo
 	Index  uint32    // ReadyToRun: index of the method's (not the funclet's) RUNTIME_FUNCTION
+	// Cold: the pc lies in the part of a ReadyToRun method that is kept apart from
+	// the rest. How far it is from Start says nothing of where in the method it is.
+	Cold bool
 	// Row is the MethodDef row of ReadyToRun code that CompleteCode found in the
 	// image's tables of entry points, else 0. Instance is then the signature
 	// of the instantiation, and 0 for a method that is not generic.

@@ -34,6 +34,9 @@ func (p *Replay) Filter(c *Code) (is, known bool) {
 	if !c.Funclet {
 		return false, c.FuncletKnown
 	}
+	if c.Cold {
+		return false, false // clauses count from the hot part's start on, as if the parts lay together
+	}
 	off := uint32(c.Body.Lo - c.Start)
 	if c.Kind == code.ReadyToRun {
 		return p.r2rFilter(c, off)

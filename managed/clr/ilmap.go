@@ -9,8 +9,9 @@ import (
 // code c; see ilFinder. It is not ok for code without a map (stubs), and where the
 // map's bytes are missing or not of the form that this runtime writes.
 func (r *Runtime) ilOffset(c *Code, pc arch.PC) (off uint32, ok bool) {
-	// Without the method's start, nothing is known of where in it pc lies.
-	if c.Start == 0 || pc.Lookup() < c.Start {
+	// Without the method's start, nothing is known of where in it pc lies; nor is it
+	// in a cold part, which begins where the hot one ends.
+	if c.Start == 0 || c.Cold || pc.Lookup() < c.Start {
 		return 0, false
 	}
 	b, form, ok := r.bounds(c)

@@ -46,7 +46,24 @@ func (r *Runtime) lookupR2R(s rangeSection, ip arch.Addr) (c Code, missing arch.
 	if missing != 0 {
 		return c, missing
 	}
-	return c, r.entryPoint(&c, arch.Addr(funcs), hot)
+	if missing = r.entryPoint(&c, arch.Addr(funcs), hot); hot != uint32(i) {
+		r.cold(&c)
+	}
+	return c, missing
+}
+
+// cold says of c that it is the cold part of its method, or a funclet there: of the
+// method's own part the unwind information leads on to that of the hot part, a
+// funclet's stands for itself (ReadyToRunJitManager::IsFunclet,
+// src/coreclr/vm/codeman.cpp).
+func (r *Runtime) cold(c *Code) {
+	c.Cold = true
+	chained, ok := false, false
+	if r.arch.PE.Chained != nil {
+		chained, ok = r.arch.PE.Chained(r.mem, c.Base+arch.Addr(c.Unwind))
+	}
+	c.FuncletKnown = c.FuncletKnown && ok
+	c.Funclet = c.FuncletKnown && !chained
 }
 
 // inThunks reports whether rva lies in the image's delay-load thunks, which
@@ -71,7 +88,9 @@ func (r *Runtime) inThunks(info arch.Addr, rva uint32) (in bool, missing arch.Ad
 }
 
 // hotIndex returns the index of the hot part of the method whose cold part
-// RUNTIME_FUNCTION i is, or i itself. Only composite images split methods.
+// RUNTIME_FUNCTION i is, or i itself (docs/design/coreclr/botr/readytorun-format.md,
+// READYTORUN_SECTION_HOT_COLD_MAP; HotColdMappingLookupTable::LookupMappingForMethod,
+// src/coreclr/vm/codeman.cpp). Only composite images split methods.
 func (r *Runtime) hotIndex(info arch.Addr, i uint32) (hot uint32, missing arch.Addr) {
 	l := &r.codeLayout
 	n, ok1 := r.u32(info + arch.Addr(l.R2RNumHot))
@@ -102,7 +121,11 @@ func (r *Runtime) hotIndex(info arch.Addr, i uint32) (hot uint32, missing arch.A
 	if b == nil {
 		return i, at
 	}
-	return le32(b), 0
+	// Cold parts lie behind all hot ones; what is not so is no map.
+	if hot = le32(b); hot >= i {
+		return i, at
+	}
+	return hot, 0
 }
 
 // maxFunclets bounds the search back from a funclet to its method.
