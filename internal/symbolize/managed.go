@@ -107,6 +107,9 @@ func arity(s string, i int) (n, end int) {
 //	Type+<>c.<Outer>b__0_1          a lambda, in the closure class or in Type itself
 //	Type+<>c__DisplayClass1_0.<..>  a closure class
 //	Type.<Outer>g__Local|3_0        a local function
+//	Type+<Outer>d__3.<>m__Finally1  a finally block of an iterator
+//	Type.<Main>                     what waits for an async Main
+//	<File>F0123ABCD__Type           a type of one file alone
 //
 // outer says that the parameters of what is left are not those of the method.
 func sourceName(name string) (s string, outer bool) {
@@ -117,8 +120,10 @@ func sourceName(name string) (s string, outer bool) {
 	// between the type and the method.
 	parts := split(name)
 	if n := len(parts); n < 2 || parts[n-1] != ".MoveNext" && !strings.HasPrefix(parts[n-1], ".<") {
-		return name, false // a constructor, say, of such a class: it is that class's own
+		// A constructor, say, of such a class: it is that class's own.
+		return strings.Join(fileLocal(parts), ""), false
 	}
+	parts = fileLocal(parts)
 	var out strings.Builder
 	for i, p := range parts {
 		last := i == len(parts)-1
@@ -132,11 +137,16 @@ func sourceName(name string) (s string, outer bool) {
 		case kind == 0:
 		case of == "" && !last: // <>c, <>c__DisplayClass1_0
 			continue
-		case kind == 'd' && i == len(parts)-2 && parts[i+1] == ".MoveNext":
+		case kind == 'd' && i == len(parts)-2 && ofStateMachine(parts[i+1]):
 			outer = true
-			p = undo(of) + typeArity(rest)
+			// A type's name has no dots: those of a method that implements an
+			// interface's have become dashes.
+			p = strings.ReplaceAll(undo(of), "-", ".") + typeArity(rest)
 		case last && (kind == 'b' || kind == 'g' || kind == '$'):
 			p = undo(p)
+		}
+		if last && p == "<Main>" {
+			p = "Main"
 		}
 		out.WriteString(sep)
 		out.WriteString(p)
@@ -145,6 +155,29 @@ func sourceName(name string) (s string, outer bool) {
 		}
 	}
 	return out.String(), false
+}
+
+// ofStateMachine reports whether a method of a state machine is code of the method
+// that the machine was made from.
+func ofStateMachine(method string) bool {
+	return method == ".MoveNext" || strings.HasPrefix(method, ".<>m__Finally")
+}
+
+// fileLocal undoes the names of types that are of one file alone: the file's name
+// and a hash stand in front of theirs.
+func fileLocal(parts []string) []string {
+	for i, p := range parts[:len(parts)-1] {
+		at := strings.IndexByte(p, '<')
+		if at < 0 {
+			continue
+		}
+		if of, kind, rest := generated(p[at:]); kind == 'F' && of != "" {
+			if _, name, ok := strings.Cut(rest, "__"); ok && name != "" {
+				parts[i] = p[:at] + name
+			}
+		}
+	}
+	return parts
 }
 
 // undo tells one generated name as the source has it.
