@@ -14,14 +14,16 @@ import (
 // The method of JIT-compiled code without its header is that whose precode
 // leads to it. ReadyToRun code whose entry the dump's map of entry points lacks
 // is in one of the image's own tables of them: Row or Instance, and Method if
-// the module's map of methods has it.
+// the module's map of methods has it, or a precode leads there.
 func (r *Runtime) CompleteCode(c *Code) {
 	switch {
 	case c.Method != 0:
 	case c.Kind == code.JIT && c.Start != 0:
 		c.Method = r.orphanMethod(c.Start)
 	case c.Kind == code.ReadyToRun && c.Body.Lo != 0:
-		r.completeR2R(c)
+		if r.completeR2R(c); c.Method == 0 && c.Start != 0 {
+			c.Method = r.orphanMethod(c.Start)
+		}
 	}
 }
 

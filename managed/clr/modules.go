@@ -274,6 +274,18 @@ type definition struct {
 // frames its own walk has missed, while the maps of methods are there. They
 // are read whole, once, and only for this.
 func (r *Runtime) definition(md arch.Addr) (definition, bool) {
+	d, ok := r.definitions()[md]
+	if ok { // of all that was read, a trim keeps what led to the one that was found
+		if d.item != 0 {
+			r.assemblyModule(r.mem, d.item)
+		}
+		r.methodDef(d.mod, d.rid)
+	}
+	return d, ok
+}
+
+// definitions returns all methods that Modules define, by their MethodDescs.
+func (r *Runtime) definitions() map[arch.Addr]definition {
 	k := r.names.kept
 	k.reverse.Do(func() {
 		k.definitions = map[arch.Addr]definition{}
@@ -297,14 +309,7 @@ func (r *Runtime) definition(md arch.Addr) (definition, bool) {
 			return left > 0
 		})
 	})
-	d, ok := k.definitions[md]
-	if ok { // of all that was read, a trim keeps what led to the one that was found
-		if d.item != 0 {
-			r.assemblyModule(r.mem, d.item)
-		}
-		r.methodDef(d.mod, d.rid)
-	}
-	return d, ok
+	return k.definitions
 }
 
 // maxMapWords bounds what is read of all maps together. Large programs have a

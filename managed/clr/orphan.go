@@ -62,14 +62,18 @@ func (s orphans) Unwind(st *unwind.Step) unwind.Outcome {
 	return unwind.UseRule
 }
 
-// An orphanIndex has the FixupPrecodes that lead to JIT-compiled code: orphans
-// are named by them. It is made once, when the first orphan is to be named.
+// An orphanIndex has the FixupPrecodes that lead to compiled code: orphans are
+// named by them, and ReadyToRun code whose entry the dump's map of entry points
+// lacks. It is made once, when the first is to be named.
 type orphanIndex struct {
 	once    bin.Once
 	layout  precodeLayout
 	told    []precode // in sections of FixupPrecodes
 	guessed []precode // elsewhere near the code
 	methods []precode // in sections of FixupPrecodes, by MethodDesc, whatever they lead to
+
+	slotted bin.Once
+	slots   map[arch.Addr]arch.Addr // MethodDescs by the code in their slots
 
 	mu    sync.Mutex
 	named map[arch.Addr]arch.Addr // answers of orphanMethod, as very many precodes may claim one start
@@ -118,7 +122,10 @@ func (r *Runtime) searchPrecodes(x *orphanIndex, start arch.Addr) arch.Addr {
 	}
 	// The dump may lack the section that lists the precodes, as it lacks the
 	// header. What is found without must be confirmed by the MethodDesc.
-	md, _ := r.precodeMethod(x.guessed, start, func(md arch.Addr) bool { return r.ownsCode(md) && r.nativeCode(md) == start })
+	md, found := r.precodeMethod(x.guessed, start, func(md arch.Addr) bool { return r.ownsCode(md) && r.nativeCode(r.mem, md) == start })
+	if !found {
+		md = r.slotMethod(start)
+	}
 	return md
 }
 
@@ -192,7 +199,7 @@ const (
 	maxPrecodeSpan = 1 << 26
 )
 
-// fill finds all precodes of code in a heap of the JIT.
+// fill finds all precodes of code in a heap of the JIT or a ReadyToRun image.
 func (x *orphanIndex) fill(r *Runtime) {
 	var told []arch.Span
 	var heaps arch.Spans
@@ -215,7 +222,7 @@ func (x *orphanIndex) fill(r *Runtime) {
 		for _, s := range spans {
 			x.search(r, s, &left, func(target, md, at arch.Addr) {
 				methods = append(methods, precode{md, at})
-				if heaps.Has(target) {
+				if heaps.Has(target) || r.inAssembly(target) {
 					list = append(list, precode{target, at})
 				}
 			})
@@ -231,6 +238,13 @@ func (x *orphanIndex) fill(r *Runtime) {
 		all.Lo &^= 2*x.layout.page - 1
 		x.guessed, _ = search(all)
 	}
+}
+
+// inAssembly reports whether a lies in an image other than those of native code,
+// which may have ReadyToRun code: the dump may lack what says that it has.
+func (r *Runtime) inAssembly(a arch.Addr) bool {
+	img := r.proc.ImageAt(a)
+	return img != nil && img.Format == "pe" && img != r.Image
 }
 
 // search yields the precodes in span, pages of precodes each with a page of
@@ -252,23 +266,6 @@ func (x *orphanIndex) search(r *Runtime, span arch.Span, left *int, yield func(t
 			}
 		}
 	}
-}
-
-// nativeCode returns the code of an ordinary method that has a slot for it, else 0.
-func (r *Runtime) nativeCode(md arch.Addr) arch.Addr {
-	flags, ok := r.u16(field(md, r.names.MDFlags))
-	if !ok || flags&classMask != 0 || flags&hasNativeCodeSlot == 0 {
-		return 0
-	}
-	at := field(md, r.names.MDSize)
-	if flags&hasNonVtableSlot != 0 {
-		at += 8
-	}
-	if flags&hasMethodImpl != 0 {
-		at += 16 // two pointers: the slots that it implements, and the methods
-	}
-	v, _ := r.word(at)
-	return arch.Addr(v)
 }
 
 // precodeLayout is how FixupPrecodes lie (docs/design/datacontracts/PrecodeStubs.md).

@@ -79,6 +79,9 @@ func (n *Snapshotter) lookup(pc arch.Addr) *snapshotCode {
 		return c
 	}
 	n.rule(c)
+	if c.code.Kind == code.ReadyToRun {
+		n.rt.CompleteCode(&c.code)
+	}
 	if c.hidden = c.missing; c.code.Method != 0 {
 		c.visibility, c.hidden = n.rp.Visibility(&c.code)
 		if c.visibility == clr.Visible {
