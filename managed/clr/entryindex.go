@@ -59,6 +59,22 @@ func (r *Runtime) MethodOf(c *Code) (code.Method, error) {
 	return d.m, d.err
 }
 
+// entryNamed names the method of ReadyToRun code whose MethodDesc is known and not in
+// the dump, by its image's table of entry points: that must have an entry where the
+// runtime says that the method begins, and no other MethodDesc for it.
+func (r *Runtime) entryNamed(c *code.Code) (m code.Method, ok bool) {
+	full, _ := r.CodeAt(c.Start)
+	full.Method, full.Body.Lo = 0, c.Start
+	r.completeR2R(&full)
+	if full.Row == 0 || full.Start != c.Start || full.Method != 0 && full.Method != c.Method {
+		return m, false
+	}
+	full.Method = 0 // which it would be named by
+	m, err := r.MethodOf(&full)
+	m.ID = c.Method
+	return m, err == nil
+}
+
 // An entryIndex has, by ReadyToRunInfo, the inverse of the image's tables of
 // entry points.
 type entryIndex struct {

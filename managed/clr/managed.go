@@ -75,7 +75,13 @@ func (r *Runtime) again(c *code.Code) Code {
 // Describe names the method of c. See MethodOf.
 func (r *Runtime) Describe(c *code.Code) (code.Method, error) {
 	if c.Method != 0 {
-		return r.MethodAt(c.Method)
+		m, err := r.MethodAt(c.Method)
+		if m.Name == "" && c.Kind == code.ReadyToRun {
+			if by, ok := r.entryNamed(c); ok {
+				return by, nil
+			}
+		}
+		return m, err
 	}
 	full := r.again(c)
 	return r.MethodOf(&full)
