@@ -159,11 +159,20 @@ func (s *Session) code(pc arch.PC) bool {
 	if !is && !pc.Exact {
 		is, _ = s.codeAt(pc.Addr)
 	}
-	if is || known {
-		return is
+	if is && !pc.Exact {
+		// Stubs of a runtime go on to other code and do not call it: a word that
+		// leads into one is no return address unless it is seen to lie behind a call.
+		c, _ := s.Lookup(pc.Lookup())
+		return c.Kind != code.Stub || s.afterCall(pc.Addr)
 	}
-	a, mem := s.Process.Arch, s.Process.Memory
-	return mem.View(pc.Addr-longestCall, longestCall) != nil && a.AfterCall(mem, pc.Addr)
+	return is || !known && s.afterCall(pc.Addr)
+}
+
+// afterCall reports whether a lies behind a call; not so where the code before it
+// is not at hand.
+func (s *Session) afterCall(a arch.Addr) bool {
+	mem := s.Process.Memory
+	return mem.View(a-longestCall, longestCall) != nil && s.Process.Arch.AfterCall(mem, a)
 }
 
 // longestCall is the length of the longest call instruction, in bytes.

@@ -208,7 +208,8 @@ func (s *savedRegs) take(f code.Frame) bool {
 
 // correct gives the frame that the walk has come to the registers that a Frame
 // holds for it, if one does. Only a Frame knows on ARM64 that the frame faulted: a
-// handler of the runtime runs as if it had been called there.
+// handler of the runtime runs as if it had been called there. Of a fault in a write
+// barrier the Frame leads to the barrier's caller, which did call.
 func (w *Walker) correct() {
 	for w.saved.at.sp != 0 && w.saved.at.sp <= w.native.Low() {
 		now := w.native.Frame()
@@ -219,7 +220,7 @@ func (w *Walker) correct() {
 					to.Set(r, v)
 				}
 			}
-			w.native.Amend(&to, w.saved.exact || now.PC.Exact)
+			w.native.Amend(&to, now.PC.Exact || w.saved.exact && !w.now.PC.Exact)
 		}
 		w.saved.next()
 	}
