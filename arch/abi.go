@@ -39,6 +39,12 @@ type ABI struct {
 	// SignalMark is a word of 4 bytes that each ucontext_t has which the kernel
 	// pushes, and where; nil where there is none.
 	SignalMark *Mark
+	// Signals are the signals that it has, SignalCodes what si_code says of any.
+	Signals     []Signal
+	SignalCodes map[int32]string
+	// Access says what a program did that caused the fault whose ucontext_t lies
+	// at context. It is nil where no kernel says so.
+	Access func(mem Memory, context Addr) Access
 	// Throw is how NativeAOT's runtime begins an exception; nil where that is not
 	// known.
 	Throw *Throw

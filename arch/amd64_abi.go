@@ -31,6 +31,7 @@ var amd64Linux = &ABI{
 		{"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", []int{0, 7}, 0}, // mov rax, 15; syscall
 		{"\xb8\x0f\x00\x00\x00\x0f\x05", []int{0, 5}, 0},         // mov eax, 15; syscall
 	},
+	Signals: linuxSignals, SignalCodes: linuxSignalCodes, Access: amd64Access,
 	Throw: &Throw{At: amd64Throw, Context: Layout{Size: 80, Fields: []Field{
 		{amd64RIP, 0}, {amd64RSP, 8}, {amd64RBP, 16}, {amd64RBX, 32},
 		{amd64R12, 48}, {amd64R13, 56}, {amd64R14, 64}, {amd64R15, 72}}}},

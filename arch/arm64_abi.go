@@ -26,6 +26,7 @@ var arm64Linux = &ABI{
 	// leads to the caller of the interrupted function: it can name the link
 	// register's place but not the pc's (arch/arm64/kernel/vdso/sigreturn.S).
 	SigReturns: []SigReturn{{"\x68\x11\x80\xd2\x01\x00\x00\xd4", []int{0, 4}, 128}},
+	Signals:    linuxSignals, SignalCodes: linuxSignalCodes, Access: arm64Access,
 	Throw: &Throw{At: arm64Throw, Context: Layout{Size: 192, Fields: []Field{
 		{arm64FP, 0}, {arm64LR, 8},
 		{arm64X19, 32}, {arm64X19 + 1, 40}, {arm64X19 + 2, 48}, {arm64X19 + 3, 56}, {arm64X19 + 4, 64},

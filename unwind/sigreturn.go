@@ -15,19 +15,9 @@ func openSignalReturn(u *Unwinder, _ Image) Source {
 }
 
 func (t signalReturn) Unwind(s *Step) Outcome {
-	for i := range t.abi.SigReturns {
-		code := &t.abi.SigReturns[i]
-		for _, at := range code.Starts {
-			// The return address of a handler is the first byte, so pc is
-			// looked up as it is, exact or not.
-			if !s.PC.Exact && at != 0 {
-				break
-			}
-			b := s.Mem.View(s.PC.Addr-arch.Addr(at), len(code.Code))
-			if string(b) == code.Code {
-				return s.interrupted(&t.abi.Signal, arch.Addr(code.Context))
-			}
-		}
+	sp, _ := s.Regs.Get(s.Arch.SP)
+	if context, ok := t.abi.SignalContext(s.Mem, s.PC, arch.Addr(sp)); ok {
+		return s.interrupted(&t.abi.Signal, context-arch.Addr(sp))
 	}
 	return NoInfo
 }

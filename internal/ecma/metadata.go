@@ -33,6 +33,7 @@ type Metadata struct {
 	strs   heap
 	guids  heap
 	blobs  heap
+	users  heap   // #US
 	sorted uint64 // bit t: table t is sorted as II.22 asks
 	tables [tableCount]table
 	beside [tableCount]uint32 // of a portable PDB: rows of tables that its assembly has, and it has not
@@ -73,6 +74,8 @@ func Open(mem arch.Memory, at arch.Addr, size uint32) (*Metadata, error) {
 			m.guids = h
 		case "#Blob":
 			m.blobs = h
+		case "#US":
+			m.users = h
 		case "#~", "#-":
 			rows = h
 		case "#Pdb":
@@ -229,10 +232,13 @@ func (m *Metadata) text(off uint32) (string, error) {
 	return s, nil
 }
 
-// blob returns the bytes at off of #Blob (II.24.2.4).
-func (m *Metadata) blob(off uint32) ([]byte, error) {
-	a := m.at + arch.Addr(m.blobs.off) + arch.Addr(off)
-	if off >= m.blobs.size {
+// blob returns the bytes at off of #Blob.
+func (m *Metadata) blob(off uint32) ([]byte, error) { return m.blobIn(m.blobs, off) }
+
+// blobIn returns the bytes at off of #Blob or #US (II.24.2.4).
+func (m *Metadata) blobIn(h heap, off uint32) ([]byte, error) {
+	a := m.at + arch.Addr(h.off) + arch.Addr(off)
+	if off >= h.size {
 		return nil, &Error{"a blob beyond its heap", a, false}
 	}
 	first := m.mem.View(a, 1)
@@ -251,7 +257,7 @@ func (m *Metadata) blob(off uint32) ([]byte, error) {
 		return nil, &Error{"a blob of the metadata", a, true}
 	}
 	n, _ := Compressed(b)
-	if uint64(off)+uint64(head)+uint64(n) > uint64(m.blobs.size) {
+	if uint64(off)+uint64(head)+uint64(n) > uint64(h.size) {
 		return nil, &Error{"the length of a blob", a, false}
 	}
 	if b = m.mem.View(a+arch.Addr(head), int(n)); b == nil && n != 0 {

@@ -20,6 +20,7 @@ func (t Token) Row() uint32 { return uint32(t) & 0xffffff }
 // A Method is a row of MethodDef (II.22.26).
 type Method struct {
 	Name      string
+	RVA       uint32 // of its IL in the image; 0 if it has none
 	Flags     uint16
 	Signature []byte // II.23.2.1
 	params    uint32 // its first row of Param
@@ -31,7 +32,7 @@ func (m *Metadata) Method(rid uint32) (Method, error) {
 	if err != nil {
 		return Method{}, err
 	}
-	d := Method{Flags: uint16(r.col(2)), params: r.col(5)}
+	d := Method{RVA: r.col(0), Flags: uint16(r.col(2)), params: r.col(5)}
 	if d.Name, err = m.text(r.col(3)); err != nil {
 		return d, err
 	}

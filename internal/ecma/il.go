@@ -1,0 +1,206 @@
+package ecma
+
+import (
+	"encoding/binary"
+	"unicode/utf16"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/objfile"
+)
+
+// Place returns where the byte at rva of the PE file lies whose first byte is at
+// base, in the way that the file is laid out there: see Locate.
+func Place(r objfile.Reader, base arch.Addr, rva uint32) (arch.Addr, error) {
+	at, _, err := Locate(r, base)
+	if err != nil {
+		return 0, err
+	}
+	h, missing, err := objfile.ReadPE(r, base)
+	if err != nil || missing != 0 {
+		return 0, &Error{"the PE header of an image", base, err == nil}
+	}
+	d, _ := h.Dir(objfile.PECLR)
+	cor := r.View(base+arch.Addr(d.RVA), 16)
+	if cor != nil && binary.LittleEndian.Uint32(cor) == cor20Size {
+		if meta, _ := cor20Metadata(cor); at == base+arch.Addr(meta) {
+			return base + arch.Addr(rva), nil
+		}
+	}
+	off, _, ok := h.FileOff(rva)
+	if !ok {
+		return 0, &Error{"an address in an image", base + arch.Addr(rva), false}
+	}
+	return base + arch.Addr(off), nil
+}
+
+// maxIL bounds the IL of a method, in bytes.
+const maxIL = 1 << 20
+
+// Body returns the IL of the method whose header lies at at (II.25.4).
+func Body(r objfile.Reader, at arch.Addr) ([]byte, error) {
+	b := r.View(at, 1)
+	if b == nil {
+		return nil, &Error{"the header of a method's IL", at, true}
+	}
+	const tiny, fat = 2, 3
+	begin, size := at+1, uint32(b[0]>>2)
+	switch b[0] & 3 {
+	case tiny:
+	case fat:
+		if b = r.View(at, 12); b == nil {
+			return nil, &Error{"the header of a method's IL", at, true}
+		}
+		begin, size = at+4*arch.Addr(b[1]>>4), binary.LittleEndian.Uint32(b[4:])
+		if b[1]>>4 < 3 || size > maxIL {
+			return nil, &Error{"the header of a method's IL", at, false}
+		}
+	default:
+		return nil, &Error{"the header of a method's IL", at, false}
+	}
+	il := r.View(begin, int(size))
+	if il == nil && size > 0 {
+		return nil, &Error{"a method's IL", begin, true}
+	}
+	return il, nil
+}
+
+// Opcodes of IL that its readers ask for (III.3, III.4).
+const (
+	OpJmp      = 0x27
+	OpCall     = 0x28
+	OpCalli    = 0x29
+	OpCallvirt = 0x6f
+	OpLdstr    = 0x72
+	OpNewobj   = 0x73
+)
+
+// An Instruction is an instruction of IL.
+type Instruction struct {
+	At      uint32 // in bytes from the begin
+	Op      uint16 // 0xfe00 and more: of two bytes
+	Operand uint32 // its first four bytes; 0 if there are fewer
+}
+
+// operands are the instructions of one byte that have an operand, and how many bytes
+// that has (III.3, III.4).
+var operands = func() (size [256]uint8) {
+	set := func(n uint8, from, to int) {
+		for op := from; op <= to; op++ {
+			size[op] = n
+		}
+	}
+	set(1, 0x0e, 0x13) // ldarg.s to stloc.s
+	set(1, 0x1f, 0x1f)
+	set(4, 0x20, 0x20)
+	set(8, 0x21, 0x21)
+	set(4, 0x22, 0x22)
+	set(8, 0x23, 0x23)
+	set(4, 0x27, 0x29) // jmp, call, calli
+	set(1, 0x2b, 0x37) // branches
+	set(4, 0x38, 0x45) // and switch, whose table follows
+	set(4, 0x6f, 0x75)
+	set(4, 0x79, 0x79)
+	set(4, 0x7b, 0x81)
+	set(4, 0x8c, 0x8d)
+	set(4, 0x8f, 0x8f)
+	set(4, 0xa3, 0xa5)
+	set(4, 0xc2, 0xc2)
+	set(4, 0xc6, 0xc6)
+	set(4, 0xd0, 0xd0)
+	set(4, 0xdd, 0xdd)
+	set(1, 0xde, 0xde)
+	return size
+}()
+
+// longOperands is operands for instructions of two bytes, 0xfe first.
+var longOperands = map[byte]uint8{0x06: 4, 0x07: 4, 0x09: 2, 0x0a: 2, 0x0b: 2, 0x0c: 2, 0x0d: 2, 0x0e: 2, 0x12: 1, 0x15: 4, 0x16: 4, 0x19: 1, 0x1c: 4}
+
+// opSwitch is the one instruction whose operand has no fixed size.
+const opSwitch = 0x45
+
+// Instructions yields the instructions of il, until yield returns false. It reports
+// false where il ends within one.
+func Instructions(il []byte, yield func(Instruction) bool) bool {
+	for at := 0; at < len(il); {
+		i := Instruction{At: uint32(at), Op: uint16(il[at])}
+		next, size := at+1, int(operands[il[at]])
+		if il[at] == 0xfe {
+			if next == len(il) {
+				return false
+			}
+			i.Op, size = 0xfe00|uint16(il[next]), int(longOperands[il[next]])
+			next++
+		}
+		if size > len(il)-next {
+			return false
+		}
+		if size >= 4 {
+			i.Operand = binary.LittleEndian.Uint32(il[next:])
+		}
+		if next += size; i.Op == opSwitch {
+			if uint64(i.Operand)*4 > uint64(len(il)-next) {
+				return false
+			}
+			next += 4 * int(i.Operand)
+		}
+		if !yield(i) {
+			return true
+		}
+		at = next
+	}
+	return true
+}
+
+// UserString returns the text that ldstr loads (II.24.2.4): t is its operand.
+func (m *Metadata) UserString(t Token) (string, error) {
+	a := m.at + arch.Addr(m.users.off) + arch.Addr(t.Row())
+	if t.Table() != userString || t.Row() == 0 {
+		return "", &Error{"the token of a text", a, false}
+	}
+	b, err := m.blobIn(m.users, t.Row())
+	if err != nil {
+		return "", err
+	}
+	u := make([]uint16, len(b)/2) // a byte about its letters follows
+	for i := range u {
+		u[i] = binary.LittleEndian.Uint16(b[2*i:])
+	}
+	return string(utf16.Decode(u)), nil
+}
+
+// userString is the table that a token of #US names; it is none (III.4.16).
+const userString Table = 0x70
+
+// Called names the method that a token of a call names: the class and the method,
+// "System.Environment", "FailFast". The name of a class that is no plain one, as a
+// generic instance, is "".
+func (m *Metadata) Called(t Token) (class, name string, err error) {
+	switch t.Table() {
+	case MethodDef:
+		d, err := m.Method(t.Row())
+		if err != nil {
+			return "", "", err
+		}
+		owner, err := m.Owner(t.Row())
+		if err != nil {
+			return "", "", err
+		}
+		class, err = m.TypeName(Token(TypeDef)<<24 | Token(owner))
+		return class, d.Name, err
+	case memberRef:
+		r, err := m.row(memberRef, t.Row())
+		if err != nil {
+			return "", "", err
+		}
+		if name, err = m.text(r.col(1)); err != nil {
+			return "", "", err
+		}
+		if tab, rid := decode(memberRefParent, r.col(0)); tab == TypeRef || tab == TypeDef {
+			class, err = m.TypeName(Token(tab)<<24 | Token(rid))
+		}
+		return class, name, err
+	}
+	return "", "", &Error{"the token of a call", m.at, false}
+}
+
+const memberRef Table = 0x0a
