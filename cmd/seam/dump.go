@@ -97,7 +97,7 @@ type dump struct {
 
 // head returns what all results begin with.
 func (d *dump) head() *report.Head {
-	return &report.Head{Dump: d.stacks.Dump(), Images: d.stacks.Images}
+	return &report.Head{Dump: d.stacks.Dump(), Images: d.stacks.Images, Cause: d.stacks.Cause}
 }
 
 // open opens the dump at path as the flags say.

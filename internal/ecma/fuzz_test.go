@@ -32,6 +32,9 @@ func FuzzMetadata(f *testing.F) {
 			t.Errorf("a document's name of %d bytes", len(name))
 		}
 		ReadPDBID(mem, at, size)
+		m.UserString(Token(rid))
+		m.Called(Token(rid))
+		Place(mem, 0x1000, rid)
 		d, _ := m.Method(rid)
 		o, _ := m.Owner(rid)
 		owner := Token(TypeDef)<<24 | Token(o)

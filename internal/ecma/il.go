@@ -76,9 +76,40 @@ const (
 
 // An Instruction is an instruction of IL.
 type Instruction struct {
-	At      uint32 // in bytes from the begin
-	Op      uint16 // 0xfe00 and more: of two bytes
-	Operand uint32 // its first four bytes; 0 if there are fewer
+	At, Next uint32 // where it and the next one begin, in bytes
+	Op       uint16 // 0xfe00 and more: of two bytes
+	Operand  []byte
+}
+
+// Token returns the operand of an instruction that has a token.
+func (i *Instruction) Token() Token {
+	if len(i.Operand) != 4 {
+		return 0
+	}
+	return Token(binary.LittleEndian.Uint32(i.Operand))
+}
+
+// Calls reports whether i calls a method.
+func (i *Instruction) Calls() bool {
+	return i.Op >= OpJmp && i.Op <= OpCalli || i.Op == OpCallvirt || i.Op == OpNewobj
+}
+
+// Jumps returns where a branch may lead to.
+func (i *Instruction) Jumps() (to []uint32) {
+	long := i.Operand
+	switch {
+	case i.Op >= 0x2b && i.Op <= 0x37 || i.Op == 0xde: // br.s to blt.un.s, leave.s
+		return []uint32{i.Next + uint32(int8(i.Operand[0]))}
+	case i.Op >= 0x38 && i.Op <= 0x44 || i.Op == 0xdd: // br to blt.un, leave
+	case i.Op == opSwitch:
+		long = long[4:]
+	default:
+		return nil
+	}
+	for ; len(long) >= 4; long = long[4:] {
+		to = append(to, i.Next+binary.LittleEndian.Uint32(long))
+	}
+	return to
 }
 
 // operands are the instructions of one byte that have an operand, and how many bytes
@@ -118,37 +149,24 @@ var longOperands = map[byte]uint8{0x06: 4, 0x07: 4, 0x09: 2, 0x0a: 2, 0x0b: 2, 0
 // opSwitch is the one instruction whose operand has no fixed size.
 const opSwitch = 0x45
 
-// Instructions yields the instructions of il, until yield returns false. It reports
-// false where il ends within one.
-func Instructions(il []byte, yield func(Instruction) bool) bool {
+// Instructions returns the instructions of il, as many as are whole.
+func Instructions(il []byte) (list []Instruction) {
 	for at := 0; at < len(il); {
-		i := Instruction{At: uint32(at), Op: uint16(il[at])}
-		next, size := at+1, int(operands[il[at]])
-		if il[at] == 0xfe {
-			if next == len(il) {
-				return false
-			}
-			i.Op, size = 0xfe00|uint16(il[next]), int(longOperands[il[next]])
+		op, next, size := uint16(il[at]), at+1, int(operands[il[at]])
+		if op == 0xfe && next < len(il) {
+			op, size = 0xfe00|uint16(il[next]), int(longOperands[il[next]])
 			next++
 		}
+		if op == opSwitch && len(il)-next >= 4 {
+			size += 4 * int(min(binary.LittleEndian.Uint32(il[next:]), maxIL))
+		}
 		if size > len(il)-next {
-			return false
+			break
 		}
-		if size >= 4 {
-			i.Operand = binary.LittleEndian.Uint32(il[next:])
-		}
-		if next += size; i.Op == opSwitch {
-			if uint64(i.Operand)*4 > uint64(len(il)-next) {
-				return false
-			}
-			next += 4 * int(i.Operand)
-		}
-		if !yield(i) {
-			return true
-		}
-		at = next
+		list = append(list, Instruction{At: uint32(at), Next: uint32(next + size), Op: op, Operand: il[next : next+size]})
+		at = next + size
 	}
-	return true
+	return list
 }
 
 // UserString returns the text that ldstr loads (II.24.2.4): t is its operand.

@@ -28,9 +28,7 @@ func (i *Info) json(b *jsonBuffer) {
 
 func (i *Info) text(b *page) {
 	b.title(i.Head)
-	if c := i.Head.Dump.Crash; c != nil {
-		b.line(yellow, crashLine(c))
-	}
+	b.cause(i.Head)
 	for n := range i.Head.Dump.Runtimes {
 		b.line(plain, runtimeLine(&i.Head.Dump.Runtimes[n]))
 	}

@@ -105,6 +105,10 @@ func (b *jsonBuffer) head(h *Head) {
 	b.num("schema", schema)
 	b.raw(",\n ")
 	b.object("dump", func() { b.dump(&h.Dump) })
+	if h.Cause != nil {
+		b.raw(",\n ")
+		b.cause(h.Cause())
+	}
 	b.raw(",\n ")
 	objects(b, "runtimes", line1, h.Runtimes, func(r *stacks.Runtime) {
 		b.str("kind", r.Kind)

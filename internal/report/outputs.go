@@ -16,6 +16,9 @@ type Head struct {
 	// for a file of each, which takes longer than a small dump's stacks, and text
 	// does not show them.
 	Images func() []stacks.Image
+	// Cause returns what ended the process, nil if nothing has. It is a function
+	// because it may walk a stack; nil where a result does not tell it.
+	Cause func() *stacks.Cause
 }
 
 // An Output writes stacks in one form. Its errors are the writer's.

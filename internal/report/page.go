@@ -158,32 +158,6 @@ func warnings(t *stacks.Summary) []stacks.Warning {
 	return all
 }
 
-// crashLine says in words why the dump was made.
-func crashLine(c *stacks.Crash) string {
-	s := fmt.Sprintf("thread %d stopped by %s", c.TID, signalName(c.Signal))
-	switch {
-	case c.HasAddr:
-		s += fmt.Sprintf(" at %v", c.Address)
-	case c.Signal == 11 && c.Code > 0: // SI_KERNEL: a general protection fault
-		s += " at an address that the system did not tell"
-	}
-	return s
-}
-
-// signalName names a signal of Linux, the same on all CPUs that .NET runs on
-// (signal(7)), or a Windows exception by its code.
-func signalName(n uint32) string {
-	names := map[uint32]string{1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS",
-		8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM", 19: "SIGSTOP", 31: "SIGSYS"}
-	if s := names[n]; s != "" {
-		return s
-	}
-	if n < 128 {
-		return fmt.Sprintf("signal %d", n)
-	}
-	return fmt.Sprintf("exception %#08x", n)
-}
-
 // clean replaces what would change the terminal or the order of letters. Names
 // come from the dump, and a dump can come from anybody.
 func clean(s string) string {

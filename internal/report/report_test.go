@@ -22,6 +22,9 @@ func sample() (*Head, []*stacks.Thread, *stacks.Summary) {
 			Crash: &stacks.Crash{TID: 3755, Signal: 11, Code: 1, Address: 0, HasAddr: true},
 			Runtimes: []stacks.Runtime{{Kind: "coreclr", Version: "10.0.12", Image: "libcoreclr.so", How: "descriptor and table",
 				Commit: "3879076d9a06", Lacks: []string{"Thread.Frame", "Frame.Identifier"}}}},
+		Cause: func() *stacks.Cause {
+			return &stacks.Cause{TID: 3755, Text: "SIGSEGV writing 0x0", Signal: &stacks.Signal{Name: "SIGSEGV", Code: "SEGV_MAPERR", HasAddr: true}}
+		},
 		Images: func() []stacks.Image {
 			return []stacks.Image{
 				{Name: "libcoreclr.so", Path: "/app/libcoreclr.so", ID: "d87b5d01", Span: arch.Span{Lo: 0x7f63c8200000, Hi: 0x7f63c8900000}, Bytes: "file"},
@@ -115,16 +118,26 @@ func TestInfo(t *testing.T) {
 }
 
 // A fault whose address is not known is not one at a null pointer.
-func TestNoFaultAddress(t *testing.T) {
-	h, _, tail := sample()
-	h.Dump.Crash = &stacks.Crash{TID: 1, Signal: 11, Code: 0x80}
-	for form, want := range map[string]string{
-		"json": `"crash": {"tid": 1, "signal": 11, "code": 128, "address": null}`,
-		"text": "\nthread 1 stopped by SIGSEGV at an address that the system did not tell\n",
+func TestCause(t *testing.T) {
+	for _, tt := range []struct {
+		cause      *stacks.Cause
+		json, text string
+	}{
+		{&stacks.Cause{TID: 1, Text: "SIGSEGV writing 0x0", Signal: &stacks.Signal{Name: "SIGSEGV", Code: "SEGV_MAPERR", HasAddr: true}},
+			`"crash": {"tid": 1, "text": "SIGSEGV writing 0x0", "signal": {"name": "SIGSEGV", "code": "SEGV_MAPERR", "address": "0x0"}, "code": null}`,
+			"\nSIGSEGV writing 0x0 in thread 1\n"},
+		{&stacks.Cause{TID: 1, Text: "unhandled A.B: \x1b[2J", Signal: &stacks.Signal{Name: "SIGABRT"}},
+			`"signal": {"name": "SIGABRT", "code": null, "address": null}, "code": null}`, "\nunhandled A.B: \ufffd[2J, in thread 1\n"},
+		{&stacks.Cause{TID: 1, Text: "stack overflow", Code: 0xc00000fd}, `"signal": null, "code": "0xc00000fd"}`, "\nstack overflow, in thread 1\n"},
+		{nil, `"crash": null,`, "amd64, .NET 10.0.12 (libcoreclr.so)\n\n"},
 	} {
-		var out bytes.Buffer
-		if err := Write(&out, form, Style{}, &Info{Head: h, Tail: tail}); err != nil || !strings.Contains(out.String(), want) {
-			t.Errorf("%v, no %s in\n%s", err, want, out.String())
+		for form, want := range map[string]string{"json": tt.json, "text": tt.text} {
+			var out bytes.Buffer
+			h, _, tail := sample()
+			h.Cause = func() *stacks.Cause { return tt.cause }
+			if err := Write(&out, form, Style{}, &Info{Head: h, Tail: tail}); err != nil || !strings.Contains(out.String(), want) {
+				t.Errorf("%v, no %s in\n%s", err, want, out.String())
+			}
 		}
 	}
 }
@@ -153,8 +166,14 @@ func TestMethods(t *testing.T) {
 // The shape that docs/json.md promises. What may be null is a pointer.
 type (
 	shape struct {
-		Schema   int
-		Dump     shapeDump
+		Schema int
+		Dump   shapeDump
+		Crash  *struct {
+			TID    *uint32
+			Text   *string
+			Signal *struct{ Name, Code, Address *string }
+			Code   *string
+		}
 		Runtimes []struct {
 			Kind, Version, Image, How, Commit *string
 			Lacks                             []string

@@ -26,6 +26,7 @@ const (
 
 func (o *textOutput) Begin(h *Head) error {
 	o.title(h)
+	o.cause(h)
 	return o.flush()
 }
 

@@ -14,6 +14,18 @@ type Ending interface {
 	// Ends says what the runtime ends the process for on t, and which exception
 	// object that is about; nil where it is about none, or the dump lacks it.
 	Ends(t *Thread) (End, *Exception)
+	// LastWords returns the message that the program has given with its request
+	// to end (Environment.FailFast). stack has the newest managed frames of the
+	// thread. asked reports whether they show such a request; known is false
+	// where its message cannot be told for sure, or there is none.
+	LastWords(stack []Standing) (message string, asked, known bool)
+}
+
+// A Standing is a managed frame of a stack.
+type Standing struct {
+	PC   arch.PC
+	SP   arch.Addr // 0: not known
+	Code Code
 }
 
 // An End is what a runtime ends its process for.

@@ -43,6 +43,7 @@ type Stacks struct {
 	methods map[methodKey]*named
 	needs   map[*loader.Image]*Missing
 	pdbs    map[pdbKey]*Missing
+	ending  ending
 	framed  map[*loader.Image]bool // images that .debug_frame found a caller in
 	counts  Counts
 }
@@ -74,8 +75,7 @@ func Of(session *managed.Session, opt *Options) *Stacks {
 // Session returns the session that s is of.
 func (s *Stacks) Session() *managed.Session { return s.session }
 
-// Threads returns the threads of the process, the one that the dump was made for
-// in front, the others in the order of the dump.
+// Threads returns the threads of the process, the one that ended it in front, the others in the order of the dump.
 func (s *Stacks) Threads() []*loader.Thread {
 	p := s.session.Process
 	out := make([]*loader.Thread, 0, len(p.Threads))
@@ -89,10 +89,10 @@ func (s *Stacks) Threads() []*loader.Thread {
 	return out
 }
 
-// crashed reports whether the dump was made because of t.
+// crashed reports whether t is the thread that ended the process.
 func (s *Stacks) crashed(t *loader.Thread) bool {
-	c := s.session.Process.Crash
-	return c != nil && c.Thread == t.ID
+	tid := s.ended().tid
+	return tid != 0 && tid == t.ID
 }
 
 // Thread describes a thread without its stack.
@@ -105,16 +105,25 @@ func (s *Stacks) Thread(t *loader.Thread) Thread {
 	if out.Mode, out.ManagedID = Preemptive, m.ID; m.Cooperative {
 		out.Mode = Cooperative
 	}
-	throwing, ok := rt.(code.Throwing)
-	if !ok {
-		return out
-	}
-	s.session.Process.GuardRetry(func() {
-		if e := throwing.InFlight(m); e != nil {
-			out.Exception = s.exception(rt, e)
-		}
-	})
+	s.session.Process.GuardRetry(func() { out.Exception = s.inProgress(&out, m, rt) })
 	return out
+}
+
+// inProgress describes the exception that is in progress on a thread, or that ended
+// the process there; nil if there is none.
+func (s *Stacks) inProgress(t *Thread, m *code.Thread, rt code.Runtime) *Exception {
+	if throwing, ok := rt.(code.Throwing); ok {
+		if e := throwing.InFlight(m); e != nil {
+			return s.exception(rt, e)
+		}
+	}
+	if !t.Crashed || s.ended().end != code.EndUnhandled {
+		return nil
+	}
+	if _, e := s.ends(t.TID); e != nil {
+		return s.exception(rt, e)
+	}
+	return nil
 }
 
 // Describe describes a thread and frames of it that the caller has found, such
