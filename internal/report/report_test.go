@@ -129,7 +129,7 @@ func TestCause(t *testing.T) {
 		{&stacks.Cause{TID: 1, Text: "unhandled A.B: \x1b[2J", Signal: &stacks.Signal{Name: "SIGABRT"}},
 			`"signal": {"name": "SIGABRT", "code": null, "address": null}, "code": null}`, "\nunhandled A.B: \ufffd[2J, in thread 1\n"},
 		{&stacks.Cause{TID: 1, Text: "stack overflow", Code: 0xc00000fd}, `"signal": null, "code": "0xc00000fd"}`, "\nstack overflow, in thread 1\n"},
-		{nil, `"crash": null,`, "amd64, .NET 10.0.12 (libcoreclr.so)\n\n"},
+		{nil, `"crash": null,`, "amd64, .NET 10.0.12 (libcoreclr.so)\n.NET"},
 	} {
 		for form, want := range map[string]string{"json": tt.json, "text": tt.text} {
 			var out bytes.Buffer
