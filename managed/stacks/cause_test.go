@@ -10,8 +10,8 @@ import (
 	"github.com/seamwalk/seam/managed/stacks"
 )
 
-// printed are the methods of a stack trace that a dying process has printed.
-var printed = regexp.MustCompile(`(?m)^ +at (?:\S+?)([\w<>|]+)\(`)
+// printedMethod matches the methods of a stack trace that a dying process has printed.
+var printedMethod = regexp.MustCompile(`(?m)^ +at (?:\S+?)([\w<>|]+)\(`)
 
 // TestRecordedCrashes: what ended a process is what its last lines say, and its
 // stack, or the stack trace of the exception, has the methods that they name.
@@ -71,7 +71,7 @@ func TestRecordedCrashes(t *testing.T) {
 			t.Fatal(err)
 		}
 		at, found := 0, 0
-		for _, m := range printed.FindAllStringSubmatch(string(said), -1) {
+		for _, m := range printedMethod.FindAllStringSubmatch(string(said), -1) {
 			name := strings.Trim(regexp.MustCompile(`g__.*|b__.*|[<>]`).ReplaceAllString(m[1], ""), "_|")
 			for at < len(frames) && !strings.Contains(frames[at].Function, name) {
 				at++
