@@ -94,6 +94,7 @@ type entry struct {
 	row       uint32
 	signature arch.Addr
 	bucket    uint32
+	part      imagePart
 }
 
 // completeR2R finds the method that c's RUNTIME_FUNCTION belongs to: the nearest
@@ -102,9 +103,7 @@ type entry struct {
 // that the tables may just not have the method, or lack the bytes that do.
 func (r *Runtime) completeR2R(c *Code) {
 	x, ok := r.r2rImage(c.Header)
-	// A composite image has a table for each of its components, and no list
-	// of those that leads to their Modules.
-	if !ok || x.whole != c.Header {
+	if !ok {
 		return
 	}
 	at, missing := r.searchFunctions(x.funcs, x.count, uint32(c.Body.Lo-c.Base))
@@ -115,8 +114,7 @@ func (r *Runtime) completeR2R(c *Code) {
 	if hot, missing := r.hotIndex(c.Header, i); missing != 0 || hot != i {
 		return
 	}
-	t := r.entryTables(x.header, c.Base)
-	entries := r.entryPoints(c.Header, t)
+	entries := r.entryPoints(c.Header, x, c.Base)
 	e, ok := entries[i]
 	for n := 0; !ok && i > 0 && n < maxFunclets; n++ {
 		i--
@@ -127,6 +125,7 @@ func (r *Runtime) completeR2R(c *Code) {
 		return
 	}
 	m := *c
+	m.Header = e.part.info
 	m.Index, m.Start, m.Funclet = i, c.Base+arch.Addr(f.Begin), i != uint32(at)
 	if m.Funclet && !r.handles(&m) {
 		return
@@ -135,9 +134,15 @@ func (r *Runtime) completeR2R(c *Code) {
 	c.Row, c.Instance, c.FuncletKnown = e.row, e.signature, true
 	// What the index was made of was not noted as read; this is the part of
 	// it that counts.
-	if e.signature == 0 {
+	mod, ok := r.keepPart(&e.part, x.whole)
+	t := e.part.tables
+	t.instances.r = r
+	switch {
+	case !ok:
+		return
+	case e.signature == 0:
 		r.entryFunction(t.rows, e.row)
-		c.Method = r.methodDef(x.module, e.row)
+		c.Method = r.methodDef(mod, e.row)
 		return
 	}
 	t.instances.bucket(e.bucket, func(at arch.Addr) bool { return at != e.signature })
@@ -220,17 +225,18 @@ func (r *Runtime) entryTables(header, base arch.Addr) (t entryTables) {
 	return t
 }
 
-// entryPoints returns the inverse of the tables of entry points of info.
-func (r *Runtime) entryPoints(info arch.Addr, t entryTables) map[uint32]entry {
+// entryPoints returns the inverse of the tables of entry points of the image that
+// img, which info leads to, is or is a component of.
+func (r *Runtime) entryPoints(info arch.Addr, img r2rImage, base arch.Addr) map[uint32]entry {
 	x := &r.entries
 	x.mu.Lock()
-	m, ok := x.images[info]
+	m, ok := x.images[img.whole]
 	if !ok {
 		if x.images == nil {
 			x.images = map[arch.Addr]func() map[uint32]entry{}
 		}
-		m = bin.OnceValue(func() map[uint32]entry { return r.readEntries(t) })
-		x.images[info] = m
+		m = bin.OnceValue(func() map[uint32]entry { return r.readEntries(r.parts(info, &img, base)) })
+		x.images[img.whole] = m
 	}
 	x.mu.Unlock()
 	return m()
@@ -245,15 +251,24 @@ func (x *entryIndex) take(n uint32) uint32 {
 	return n
 }
 
-// readEntries reads the tables of entry points of an image.
-func (r *Runtime) readEntries(t entryTables) map[uint32]entry {
+// readEntries reads the tables of entry points of the parts of an image.
+func (r *Runtime) readEntries(parts []imagePart) map[uint32]entry {
 	m := map[uint32]entry{}
-	add := func(i uint32, e entry) {
-		if _, ok := m[i]; ok {
-			e = entry{}
-		}
-		m[i] = e
+	for _, p := range parts {
+		r.readTables(p.tables, func(i uint32, e entry) {
+			e.part = p
+			if _, taken := m[i]; taken {
+				e = entry{}
+			}
+			m[i] = e
+		})
 	}
+	return m
+}
+
+// readTables yields what the tables t have, with the index of the RUNTIME_FUNCTION
+// that the code of each entry begins with.
+func (r *Runtime) readTables(t entryTables, yield func(i uint32, e entry)) {
 	// Whole tables are read for one answer: a reader that notes nothing.
 	quiet := &Runtime{proc: r.proc, mem: r.mem.Untracked()}
 	if head, _, ok := quiet.nativeNumber(t.rows); ok && t.rows != 0 {
@@ -261,7 +276,7 @@ func (r *Runtime) readEntries(t entryTables) map[uint32]entry {
 		rows := r.entries.take(uint32(min(uint64(head>>2), nativeBlock*uint64(t.size))))
 		for rid := uint32(1); rid <= rows; rid++ {
 			if i, ok := quiet.entryFunction(t.rows, rid); ok {
-				add(i, entry{row: rid})
+				yield(i, entry{row: rid})
 			}
 		}
 	}
@@ -272,11 +287,10 @@ func (r *Runtime) readEntries(t entryTables) map[uint32]entry {
 			}
 			row, size, ok := ecma.InstanceSize(quiet.some(at, maxInstance))
 			if i, ok2 := quiet.functionIndex(at + arch.Addr(size)); ok && ok2 {
-				add(i, entry{row, at, bucket})
+				yield(i, entry{row: row, signature: at, bucket: bucket})
 			}
 		})
 	}
-	return m
 }
 
 // maxInstance bounds the signature of an instantiation, in bytes. Those of the

@@ -17,6 +17,8 @@ const (
 	r2rClauses     = 104
 	r2rDebugInfo   = 105
 	r2rInstances   = 109
+	r2rComponents  = 115
+	r2rMVIDs       = 118
 	maxR2RSection  = 256
 )
 
@@ -35,17 +37,22 @@ func (r *Runtime) imageSection(header arch.Addr, kind uint32) (s r2rSection, ok 
 		return s, false
 	}
 	s.major = binary.LittleEndian.Uint16(v)
-	for i := range arch.Addr(min(le32(b[r2rCount:]), maxR2RSection)) {
-		b := r.linked(header+r2rSections+i*r2rSectionLen, r2rSectionLen)
+	s.rva, s.size, ok = r.listed(header+r2rSections, le32(b[r2rCount:]), kind)
+	return s, ok
+}
+
+// listed finds a section in the list of n of them at a.
+func (r *Runtime) listed(a arch.Addr, n, kind uint32) (rva, size uint32, ok bool) {
+	for i := range arch.Addr(min(n, maxR2RSection)) {
+		b := r.linked(a+i*r2rSectionLen, r2rSectionLen)
 		if b == nil {
-			return s, false
+			return 0, 0, false
 		}
 		if le32(b) == kind {
-			s.rva, s.size = le32(b[4:]), le32(b[8:])
-			return s, true
+			return le32(b[4:]), le32(b[8:]), true
 		}
 	}
-	return s, false
+	return 0, 0, false
 }
 
 // An r2rImage is what a ReadyToRunInfo leads to.
