@@ -52,6 +52,7 @@ var AMD64 = &Arch{
 		Saved: [MaxSaved]Slot{{Reg: amd64RIP, Off: -8}, {Reg: amd64RBP, Off: -16}}},
 	Leave:     amd64Leave,
 	Prologue:  amd64FromPrologue,
+	EnterHook: amd64EnterHook,
 	LeaveBody: amd64Flow.leaveBody,
 	AfterCall: amd64AfterCall,
 	CallTo:    amd64CallTo,

@@ -48,3 +48,14 @@ func FuzzAMD64Leave(f *testing.F) {
 		AMD64.AfterCall(m, m.At+Addr(len(b)))
 	})
 }
+
+func FuzzAMD64EnterHook(f *testing.F) {
+	f.Add(bytesOf(f, "55 41 57 41 56 48 83 ec 10 48 8d 6c 24 20 49 be 20 e9 8a 73 e1 7f 00 00 4c 8d 7d 10 ff 15 86 dd 82 7e"))
+	f.Add(bytesOf(f, "41 57 41 56 c5 d8 57 e4 49 be 01 02 03 04 05 06 07 08 4c 8d 7c 24 20 e8 00 00 00 00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := flatAt(0x10000, b)
+		if id, ok := AMD64.EnterHook(m, m.At); ok && id == 0 {
+			t.Error("an id of 0")
+		}
+	})
+}

@@ -62,6 +62,11 @@ type Arch struct {
 	// its instructions from there to where they take the frame down. It reports
 	// false when none of the ways it has followed leads there.
 	LeaveBody func(mem Memory, pc Addr, r *Rule) bool
+	// EnterHook finds the id by which a function of CoreCLR's JIT makes itself known
+	// to a profiler's enter hook: a constant in its code, the function's MethodDesc
+	// unless the profiler has put another in its place. ok is false for a function
+	// that calls no such hook. Nil where no way is known.
+	EnterHook func(mem Memory, start Addr) (id uint64, ok bool)
 	// AfterCall reports whether the instruction that ends right before a can
 	// be a call.
 	AfterCall func(mem Memory, a Addr) bool

@@ -22,6 +22,15 @@ type ExInfo struct {
 // Scanned reports whether any frame has been passed.
 func (e *ExInfo) Scanned() bool { return e.Low != ^arch.Addr(0) || e.High != 0 }
 
+// Unwound reports whether the frame whose caller's stack pointer is v, or the Frame
+// at v, has been unwound already by e, the newest exception of its thread.
+func (p *Replay) Unwound(e *ExInfo, v arch.Addr) bool {
+	if p.r.release.callerRanges && p.r.arch.LR != arch.NoReg {
+		return e.Unwinding && v >= e.Low && v < e.High
+	}
+	return e.Unwinding && v > e.Low && v <= e.High
+}
+
 // exInfoLayout is where an exception in progress has its fields. The members that
 // no descriptor gives are those of ExInfo and of its EHClauseInfo. ExInfoAt checks
 // what it reads there before it is used.

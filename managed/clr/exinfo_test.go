@@ -131,3 +131,25 @@ func TestEditedExInfo(t *testing.T) {
 		}
 	}
 }
+
+// TestUnwound: a range of unwound frames is (low, high], but [low, high) before .NET 9
+// on CPUs that have the return address in a register.
+func TestUnwound(t *testing.T) {
+	e := ExInfo{Unwinding: true, Low: 0x100, High: 0x200}
+	for _, c := range []struct {
+		version string
+		cpu     *arch.Arch
+		low     bool
+	}{{"10.0.12", arch.AMD64, false}, {"10.0.12", arch.ARM64, false}, {"9.0.20", arch.ARM64, false}, {"8.0.31", arch.AMD64, false}, {"8.0.31", arch.ARM64, true}} {
+		r := fakeRuntime(t, nil)
+		r.release, r.use = releaseOf(c.version)
+		r.arch = c.cpu
+		p := r.Replay()
+		if p.Unwound(&e, e.Low) != c.low || p.Unwound(&e, e.High) == c.low || !p.Unwound(&e, 0x180) || p.Unwound(&e, 0x201) || p.Unwound(&e, 0xff) {
+			t.Errorf("%s on %s", c.version, c.cpu.Name)
+		}
+		if first := (ExInfo{Low: 0x100, High: 0x200}); p.Unwound(&first, 0x180) {
+			t.Errorf("%s on %s: in the first pass", c.version, c.cpu.Name)
+		}
+	}
+}

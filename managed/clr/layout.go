@@ -53,6 +53,12 @@ type release struct {
 	// .NET Core 3.1, nor on 8.0 and 9.0, where walks went on behind such a Frame
 	// (44 of 44 and 46 of 46); on 10.0 they fail there (41 of 41).
 	hijackResumes bool
+	// callerRanges says that on CPUs whose calls leave the return address in a
+	// register the range of frames that an exception has unwound is one of callers'
+	// stack pointers, [low, high): see [Replay.Unwound]. So it is up to 8.0
+	// (STACK_RANGE_BOUNDS_ARE_CALLER_SP of src/coreclr/vm/exceptionhandling.cpp); no
+	// recorded dump shows it.
+	callerRanges bool
 	// losesXState says that a callback's CONTEXT has lost CONTEXT_XSTATE, which
 	// older releases hand on.
 	losesXState bool

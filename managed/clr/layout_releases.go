@@ -24,7 +24,7 @@ var releases = []release{{
 	debugInfo: outerFlags9, bounds: boundsNibbles, ilRule: ilLastCounts,
 	dac: dacTable9,
 }, {
-	major:     8,
+	major: 8, callerRanges: true,
 	facts:     facts8,
 	numbers:   numbers9,
 	stubs:     stubs8,

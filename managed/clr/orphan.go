@@ -75,6 +75,9 @@ type orphanIndex struct {
 	slotted bin.Once
 	slots   map[arch.Addr]arch.Addr // MethodDescs by the code in their slots
 
+	hooks  bin.Once
+	hooked bool // see hooksTakeMethods
+
 	mu    sync.Mutex
 	named map[arch.Addr]arch.Addr // answers of orphanMethod, as very many precodes may claim one start
 }
@@ -125,6 +128,9 @@ func (r *Runtime) searchPrecodes(x *orphanIndex, start arch.Addr) arch.Addr {
 	md, found := r.precodeMethod(x.guessed, start, func(md arch.Addr) bool { return r.ownsCode(md) && r.nativeCode(r.mem, md) == start })
 	if !found {
 		md = r.slotMethod(start)
+	}
+	if md == 0 {
+		md = r.hookedMethod(start)
 	}
 	return md
 }

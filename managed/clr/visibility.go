@@ -29,7 +29,7 @@ func (p *Replay) Visibility(c *Code) (v Visibility, missing arch.Addr) {
 		switch {
 		case p.hostHeap(c):
 			return NoMetadata, 0
-		case c.Kind == code.ReadyToRun || p.ordinary(c.Method):
+		case c.Kind == code.ReadyToRun || p.ordinary(c.Method) || p.hooked(c):
 			return Visible, 0
 		}
 		return Visible, at
@@ -51,6 +51,16 @@ func (p *Replay) Visibility(c *Code) (v Visibility, missing arch.Addr) {
 		return NoMetadata, 0
 	}
 	return Visible, 0
+}
+
+// hooked reports whether c calls a profiler's enter hook, as no method without
+// metadata does (src/coreclr/vm/jitinterface.cpp of 8.0 to 10.0, GetCompileFlags).
+func (p *Replay) hooked(c *Code) bool {
+	if c.Kind != code.JIT || p.r.arch.EnterHook == nil {
+		return false
+	}
+	_, is := p.r.arch.EnterHook(p.r.mem, c.Start)
+	return is
 }
 
 // hostHeap reports whether c lies in a HostCodeHeap, which holds the code of one

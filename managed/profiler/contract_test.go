@@ -40,7 +40,7 @@ func TestContractRecorded(t *testing.T) {
 		{"net8-scenarios-x64", "normal.zst", 1034, 0},
 		{"net8-callbacks-x64", "dump.zst", 1040, 14},
 		{"net8-seeds-x64", "dump.zst", 502, 24},
-		{"net8-elt-fast-x64", "dump.zst", 207, 12},
+		{"net8-elt-fast-x64", "dump.zst", 207, 0},
 		{"net8-transitions-x64", "dump.zst", 48, 0},
 		{"net10-hello-arm64", "dump.zst", 160, 0},
 		{"net10-r2r-arm64", "dump.zst", 1010, 0},

@@ -241,11 +241,10 @@ func (n *Snapshotter) dead(c *shownCode) {
 }
 
 // passed reports whether the frame or Frame at v has been unwound already by
-// the exception in progress: on every architecture since .NET 9, and on x86-64
-// before, those are the ones in (low, high].
+// the exception in progress.
 func (n *Snapshotter) passed(v arch.Addr) bool {
 	w := &n.walk
-	return w.hasTracker && w.tracker.Unwinding && v > w.tracker.Low && v <= w.tracker.High
+	return w.hasTracker && n.rp.Unwound(&w.tracker, v)
 }
 
 // parent finds the frame of the method that funclet c is a handler of, for
