@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/seamwalk/seam/arch"
@@ -99,6 +100,12 @@ type Warning struct {
 	Code string // a stable name, as "core_cut"
 	Off  int64  // in the dump, or -1
 	Text string
+}
+
+// Musl reports whether the process runs on musl, the C library of Alpine Linux: by
+// the name of its dynamic linker.
+func (p *Process) Musl() bool {
+	return slices.ContainsFunc(p.Images, func(m *Image) bool { return strings.HasPrefix(m.ID.Name, "ld-musl-") })
 }
 
 // ImageAt returns the image whose span holds a, or nil.

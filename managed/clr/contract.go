@@ -19,6 +19,9 @@ type contract struct {
 	// contracts maps a contract's name to its version: "2" in .NET 10, "c2"
 	// later.
 	contracts map[string]string
+	// unrecorded says that it was written by hand from the runtime's sources and from
+	// what other platforms have, and that no recorded process has confirmed it.
+	unrecorded bool
 }
 
 // A global is a number or text that the descriptor holds, or the address of a
@@ -47,6 +50,8 @@ func parseContract(text []byte, pointers []uint64) (*contract, error) {
 		Types     map[string]map[string]any
 		Globals   map[string]any
 		Contracts map[string]any
+		// Of texts in layouts only.
+		Unrecorded bool
 	}
 	if err := json.Unmarshal(lenient(text), &doc); err != nil {
 		return nil, fmt.Errorf("the contract descriptor is no JSON: %w", err)
@@ -62,6 +67,8 @@ func parseContract(text []byte, pointers []uint64) (*contract, error) {
 		offsets:   make(map[string]int, 512),
 		globals:   make(map[string]global, len(doc.Globals)),
 		contracts: make(map[string]string, len(doc.Contracts)),
+
+		unrecorded: doc.Unrecorded,
 	}
 	for typ, fields := range doc.Types {
 		for name, v := range fields {

@@ -88,6 +88,10 @@ func (r *Runtime) warnings() (warns []loader.Warning) {
 			Text: fmt.Sprintf("the .NET runtime in %s, version %s, is newer than those whose exceptions in progress are known, and its contract does not give %s: what a replay says of threads in exceptions may be wrong",
 				r.Image.ID.Name, r.Version, strings.Join(lacks, ", "))})
 	}
+	if r.data.unrecorded || r.proc.Musl() {
+		warns = append(warns, loader.Warning{Code: "runtime_unrecorded", Off: -1,
+			Text: fmt.Sprintf("no recording of %s on this system and CPU stands behind what is read of the .NET runtime in %s: it has passed the checks that there are", productName(r.Version), r.Image.ID.Name)})
+	}
 	return warns
 }
 

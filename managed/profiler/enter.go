@@ -2,7 +2,6 @@ package profiler
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/loader"
@@ -250,16 +249,4 @@ func (n *Snapshotter) osThread(t *code.Thread) *loader.Thread {
 		}
 	}
 	return nil
-}
-
-// muslBuild reports whether p runs on musl (Alpine Linux), for which the
-// runtime is built with NO_FIXED_STACK_LIMIT and does not check a walk against
-// the stack's lower bound.
-func muslBuild(p *loader.Process) bool {
-	for _, img := range p.Images {
-		if strings.HasPrefix(img.ID.Name, "ld-musl-") {
-			return true
-		}
-	}
-	return false
 }

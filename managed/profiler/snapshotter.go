@@ -100,7 +100,9 @@ func newSnapshotter(s *managed.Session, rt *clr.Runtime) (*Snapshotter, error) {
 		return nil, err
 	}
 	n.buf = make([]byte, max(n.ctx.l.Size, n.ctx.need()))
-	n.noBound = muslBuild(s.Process)
+	// For musl the runtime is built with NO_FIXED_STACK_LIMIT and does not check a
+	// walk against the stack's lower bound.
+	n.noBound = s.Process.Musl()
 	for r := range n.a.Names {
 		n.zero.Set(arch.Reg(r), 0)
 	}
