@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/code"
 )
 
@@ -48,6 +49,7 @@ func TestExInfoRows(t *testing.T) {
 		t.Errorf("10 with a newer descriptor: %+v", l)
 	}
 	r := fakeRuntime(t, nil)
+	r.proc = &loader.Process{}
 	if warns := r.warnings(); len(warns) != 0 {
 		t.Errorf("10.0: %v", warns)
 	}
