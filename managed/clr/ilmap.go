@@ -57,25 +57,53 @@ const maxBounds = 1 << 20
 
 // bounds returns the bytes of the map of c's method.
 func (r *Runtime) bounds(c *Code) (b []byte, form boundsForm, ok bool) {
-	var at arch.Addr
-	var n uint32
+	var d chunk
 	switch c.Kind {
 	case code.JIT:
-		info, found := r.word(field(c.Header, r.names.HdrDebugInfo))
-		if !found || info == 0 {
-			return nil, 0, false
-		}
-		var outer outerForm
-		outer, form = r.jitForms()
-		at, n, ok = r.jitBounds(arch.Addr(info), outer)
+		var info debugChunks
+		info, form, ok = r.jitDebug(c)
+		d = info.bounds
 	case code.ReadyToRun:
-		at, n, form, ok = r.r2rBounds(c)
+		d.at, d.n, form, ok = r.r2rBounds(c)
 	}
-	if !ok || n == 0 || n > maxBounds {
+	if !ok {
 		return nil, 0, false
 	}
-	b = r.linked(at, int(n))
+	b = r.bytesOf(d)
 	return b, form, b != nil
+}
+
+// A chunk is a part of the debug information of a method.
+type chunk struct {
+	at arch.Addr
+	n  uint32
+}
+
+// bytesOf returns the bytes of d, nil if it has none or the dump lacks some.
+func (r *Runtime) bytesOf(d chunk) []byte {
+	if d.n == 0 || d.n > maxBounds {
+		return nil
+	}
+	return r.linked(d.at, int(d.n))
+}
+
+// debugChunks are the parts of a method's debug information that are read: where
+// its code came from, and what was inlined there.
+type debugChunks struct{ bounds, rich chunk }
+
+// jitDebug finds the debug information of c, which the JIT has compiled.
+func (r *Runtime) jitDebug(c *Code) (d debugChunks, form boundsForm, ok bool) {
+	info, ok := r.word(field(c.Header, r.names.HdrDebugInfo))
+	if !ok || info == 0 {
+		return d, 0, false
+	}
+	outer, form := r.jitForms()
+	if outer == outerCounts {
+		d, ok = r.countedChunks(arch.Addr(info))
+	} else {
+		d, ok = r.flaggedChunks(arch.Addr(info), outer)
+	}
+	return d, form, ok
 }
 
 // Flags of the byte that begins the debug information of .NET 8 to 10.
@@ -85,24 +113,37 @@ const (
 )
 
 // uninstrumentedMark stands for the size of the bounds where two more sizes
-// follow: of the bounds and of those without instrumentation.
+// follow: of the bounds, and of those by the IL as it was before it was
+// instrumented, which lie behind them.
 const uninstrumentedMark = 0xffffffff
 
-// jitBounds finds the bounds in the debug information at a.
-func (r *Runtime) jitBounds(a arch.Addr, outer outerForm) (at arch.Addr, n uint32, ok bool) {
+// countedChunks finds the parts of the debug information at a, which begins with
+// their sizes. Where the code was instrumented, the bounds that count are those of
+// the IL as it was before, as for the runtime's own stack traces.
+func (r *Runtime) countedChunks(a arch.Addr) (d debugChunks, ok bool) {
 	s := nibbleReader{r: r, at: a}
-	if outer == outerCounts {
-		if n = s.number(); n != 0 {
-			s.skip(1) // variables
-			return s.rest(), n, !s.bad
-		}
-		n = s.number()
-		s.skip(5) // variables, uninstrumented, patchpoints, rich, async
-		return s.rest(), n, !s.bad
+	if d.bounds.n = s.number(); d.bounds.n != 0 {
+		s.skip(1) // variables
+		d.bounds.at = s.rest()
+		return d, !s.bad
 	}
+	bounds, vars, uninstrumented, patchpoints, rich := s.number(), s.number(), s.number(), s.number(), s.number()
+	s.skip(1) // async
+	at := s.rest()
+	d.bounds = chunk{at, bounds}
+	if at += arch.Addr(bounds) + arch.Addr(vars); uninstrumented != 0 {
+		d.bounds = chunk{at, uninstrumented}
+	}
+	d.rich = chunk{at + arch.Addr(uninstrumented) + arch.Addr(patchpoints), rich}
+	return d, !s.bad
+}
+
+// flaggedChunks finds the parts of the debug information at a, which begins with a
+// byte of flags.
+func (r *Runtime) flaggedChunks(a arch.Addr, outer outerForm) (d debugChunks, ok bool) {
 	flags, ok := r.u8(a)
 	if !ok {
-		return 0, 0, false
+		return d, false
 	}
 	a++
 	if flags&debugPatchpoints != 0 {
@@ -113,23 +154,27 @@ func (r *Runtime) jitBounds(a arch.Addr, outer outerForm) (at arch.Addr, n uint3
 		}
 		locals, ok := r.u32(a + count)
 		if !ok || locals > maxBounds {
-			return 0, 0, false
+			return d, false
 		}
 		a += size + 4*arch.Addr(locals)
 	}
 	if flags&debugRich != 0 {
 		rich, ok := r.u32(a)
 		if !ok {
-			return 0, 0, false
+			return d, false
 		}
+		d.rich = chunk{a + 4, rich}
 		a += 4 + arch.Addr(rich)
 	}
-	s.at = a
-	n = s.number()
-	if n == uninstrumentedMark && outer == outerFlags10 {
-		n = s.number()
-		s.skip(1) // uninstrumented
+	s := nibbleReader{r: r, at: a}
+	bounds, uninstrumented := s.number(), uint32(0)
+	if bounds == uninstrumentedMark && outer == outerFlags10 {
+		bounds, uninstrumented = s.number(), s.number()
 	}
 	s.skip(1) // variables
-	return s.rest(), n, !s.bad
+	d.bounds = chunk{s.rest(), bounds}
+	if uninstrumented != 0 {
+		d.bounds = chunk{s.rest() + arch.Addr(bounds), uninstrumented}
+	}
+	return d, !s.bad
 }

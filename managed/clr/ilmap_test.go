@@ -142,17 +142,17 @@ func TestILOffset(t *testing.T) {
 			le.PutUint32(d[1+16:], 2)
 			w := nibbleWriter{b: d}
 			w.number(uninstrumentedMark)
+			w.number(11) // bounds of instrumented IL, which lie in front of the others
 			w.number(uint32(len(b)))
-			w.number(9)
 			w.number(70)
-			return append(w.b, b...)
+			return append(append(w.b, make([]byte, 11)...), b...)
 		},
 		"11.0.0": func(b []byte) []byte {
 			var w nibbleWriter
-			for _, n := range []uint32{0, uint32(len(b)), 1, 2, 3, 4, 5} {
+			for _, n := range []uint32{0, 11, 1, uint32(len(b)), 3, 4, 5} {
 				w.number(n)
 			}
-			return append(w.b, b...)
+			return append(append(w.b, make([]byte, 12)...), b...)
 		},
 		"11.0.1": func(b []byte) []byte {
 			var w nibbleWriter
