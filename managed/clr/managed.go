@@ -20,6 +20,7 @@ var _ interface {
 	code.Framing
 	code.Replacing
 	code.Mapping
+	code.Inlining
 	code.Throwing
 	code.Ending
 } = (*Runtime)(nil)

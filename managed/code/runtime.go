@@ -112,3 +112,18 @@ type Mapping interface {
 	// the runtime's own stack traces would say it; ok is false if it is not known.
 	ILOffset(pc arch.PC) (off uint32, ok bool)
 }
+
+// Inlining is a runtime that knows which calls were inlined where it compiled a
+// method.
+type Inlining interface {
+	// Inlined returns the calls that were inlined where the frame at pc stands, the
+	// innermost first; none where that is not known. The last one was inlined into
+	// the method that the frame is of.
+	Inlined(pc arch.PC) []Inlined
+}
+
+// An Inlined is a method whose code was put into its caller's.
+type Inlined struct {
+	Method   arch.Addr // its identity, see Code.Method
+	ILOffset uint32    // which byte of its IL stands there
+}
