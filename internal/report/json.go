@@ -47,7 +47,7 @@ func (o *jsonOutput) Thread(t *stacks.Thread) error {
 	b := &o.b
 	o.threads.open()
 	b.thread(t)
-	objects(b, "frames", line2, t.Frames, o.frame)
+	b.frames(line2, t.Frames, o.frame)
 	b.raw(",\n   ")
 	b.num("omitted", int64(t.Omitted.Frames))
 	b.num("omitted_gaps", int64(t.Omitted.Gaps))
@@ -60,6 +60,26 @@ func (o *jsonOutput) Thread(t *stacks.Thread) error {
 	})
 	o.threads.close()
 	return b.flush()
+}
+
+// frames writes the frames of a stack, each below the calls that were inlined into
+// it; write writes the fields of one.
+func (b *jsonBuffer) frames(at front, frames []stacks.Frame, write func(*stacks.Frame)) {
+	l := b.list("frames", at)
+	for i := range frames {
+		f := &frames[i]
+		for _, call := range f.Inlined {
+			l.open()
+			write(&stacks.Frame{PC: f.PC, SP: f.SP, Place: call})
+			l.close()
+		}
+		l.open()
+		write(f)
+		if !l.close() {
+			break
+		}
+	}
+	l.end()
 }
 
 // frame writes the fields of a frame.
@@ -173,7 +193,7 @@ func (b *jsonBuffer) place(p *stacks.Place) {
 	b.str("module", p.Module)
 	b.str("function", p.Function)
 	b.str("symbol", p.Symbol)
-	b.numIf("offset", int64(p.Offset), p.Function != "")
+	b.numIf("offset", int64(p.Offset), p.Function != "" && p.Kind != stacks.Inline)
 	b.str("file", p.File)
 	b.numIf("line", int64(p.Line), p.Line > 0)
 	if m := p.Method; m == nil {

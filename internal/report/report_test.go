@@ -48,6 +48,8 @@ func sample() (*Head, []*stacks.Thread, *stacks.Summary) {
 				{Place: &stacks.Place{Kind: stacks.Gap, Why: &stacks.Stop{Reason: "no_rule", Text: "no source knows how to leave this frame, in libgone.so (abcd)"}}},
 				{PC: pc(0x7f634a2a4000), SP: 0x7ffd0200, By: "explicit_frame", Place: &stacks.Place{Kind: stacks.Managed, Module: "app.dll", Function: "App.Program.Main(string[])",
 					File: `C:\src\app\Program.cs`, Line: 12,
+					Inlined: []*stacks.Place{{Kind: stacks.Inline, Module: "app.dll", Function: "App.Point.Norm()", File: `C:\src\app\Point.cs`, Line: 7,
+						Method: &stacks.Method{ID: 0x7f6349004000, Token: 0x06000009, Name: "App.Point.Norm", ILOffset: 3, FuncletKnown: true, Code: "jit"}}},
 					Method: &stacks.Method{ID: 0x7f6349003000, Token: 0x06000001, Name: "App.Program.Main", ILOffset: 17, Funclet: true, FuncletKnown: true, Code: "jit"}}},
 			},
 			Stop: stacks.Stop{Reason: "end_of_stack", PC: 0x7f634a2a4000, Complete: true, Text: "the unwind information marks this frame as outermost"}},

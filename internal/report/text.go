@@ -127,20 +127,19 @@ func (o *textOutput) frame(f *stacks.Frame, n int, c columns) {
 		o.line(yellow, fmt.Sprintf("  %*s  -- %s", c.digits, "", clean(f.String())))
 		return
 	}
+	for _, call := range f.Inlined {
+		o.frame(&stacks.Frame{PC: f.PC, SP: f.SP, Place: call}, n, c)
+	}
 	o.on(dim)
 	begin := len(o.buf)
-	var number [20]byte
 	b := append(o.buf, "  "...)
-	b = appendPadded(b, string(strconv.AppendInt(number[:0], int64(n), 10)), -c.digits)
-	b = appendAddr(append(b, "  "...), f.PC.Addr)
-	if o.style.Verbose {
-		b = append(b, "  "...)
-		if f.SP != 0 {
-			b = appendAddr(b, f.SP)
-		} else {
-			b = appendPadded(b, "-", addrWidth)
+	if f.Kind == stacks.Inline {
+		b = appendPadded(append(appendPadded(b, "", c.digits), "  "...), "inlined", addrWidth)
+		if o.style.Verbose {
+			b = appendPadded(append(b, "  "...), "", addrWidth+2+byWidth)
 		}
-		b = appendPadded(append(b, "  "...), f.By, byWidth)
+	} else {
+		b = o.appendWhich(b, f, n, c)
 	}
 	module := f.Module
 	if module == "" {
@@ -151,7 +150,7 @@ func (o *textOutput) frame(f *stacks.Frame, n int, c columns) {
 	o.buf = append(appendPadded(b, cut(clean(module), c.module), c.module), "  "...)
 	o.off(dim)
 	color := plain
-	if f.Kind == stacks.Managed {
+	if f.Kind == stacks.Managed || f.Kind == stacks.Inline {
 		color = green
 	}
 	where := o.where(f, used)
@@ -163,6 +162,24 @@ func (o *textOutput) frame(f *stacks.Frame, n int, c columns) {
 	}
 	o.off(color)
 	o.line(dim, where)
+}
+
+// appendWhich appends which frame it is: its number, its pc, and with -v its stack
+// pointer and how it was found.
+func (o *textOutput) appendWhich(b []byte, f *stacks.Frame, n int, c columns) []byte {
+	var number [20]byte
+	b = appendPadded(b, string(strconv.AppendInt(number[:0], int64(n), 10)), -c.digits)
+	b = appendAddr(append(b, "  "...), f.PC.Addr)
+	if !o.style.Verbose {
+		return b
+	}
+	b = append(b, "  "...)
+	if f.SP != 0 {
+		b = appendAddr(b, f.SP)
+	} else {
+		b = appendPadded(b, "-", addrWidth)
+	}
+	return appendPadded(append(b, "  "...), f.By, byWidth)
 }
 
 // where tells the line of source that f stands at, behind its function: with -v the

@@ -194,6 +194,7 @@ func (s *Stacks) managedPlace(f *managed.Frame) place {
 	if s.lines != nil {
 		lacksPDB = s.lines.line(o, &n.m)
 	}
+	o.Inlined = s.inlined(f)
 	if o.Function != "" || n.m.Token == 0 { // without a token no file has a name for it
 		return place{Place: o, lacksPDB: lacksPDB}
 	}
@@ -201,6 +202,25 @@ func (s *Stacks) managedPlace(f *managed.Frame) place {
 		img = def // the image that holds the name, not the one that holds the code
 	}
 	return place{o, img, lacksPDB}
+}
+
+// inlined describes the calls that were inlined where f stands. What is missing for
+// their names and lines counts with f.
+func (s *Stacks) inlined(f *managed.Frame) (calls []*Place) {
+	rt, ok := f.Runtime.(code.Inlining)
+	if !ok {
+		return nil
+	}
+	for _, c := range rt.Inlined(f.PC) {
+		n := s.name(f.Runtime, &code.Code{Kind: code.JIT, Method: c.Method})
+		o := &Place{Kind: Inline, Function: n.function, Module: n.module}
+		o.Method = &Method{ID: c.Method, Token: n.m.Token, Name: n.m.Name, ILOffset: int64(c.ILOffset), FuncletKnown: true, Code: code.JIT.String()}
+		if s.lines != nil {
+			s.lines.line(o, &n.m)
+		}
+		calls = append(calls, o)
+	}
+	return calls
 }
 
 // imageNamed returns the image that file is the path or the name of, or nil.

@@ -47,6 +47,7 @@ const (
 	Native  Kind = "native"  // the stubs that a runtime makes are native
 	Managed Kind = "managed" // a method, an IL stub or a dynamic method
 	Gap     Kind = "gap"     // frames may be missing here; Why says why
+	Inline  Kind = "inline"  // a call that was put into its caller's code; only in Place.Inlined
 )
 
 // A Frame is one frame of a stack.
@@ -70,6 +71,7 @@ type Place struct {
 	Link     arch.LinkAddr // native, in an image: the pc as addr2line and disassemblers of the file take it
 	File     string        // managed: path of the source file, as the debugging information has it
 	Line     int           // managed: in File, from 1 on, of the call or the instruction that runs; 0: not known
+	Inlined  []*Place      // managed: calls that the compiler has inlined there, the innermost first, where it has kept them
 	Method   *Method       // nil in native frames and gaps
 	Why      *Stop         // of a gap: why the frame in front of it could not be left; else nil
 }

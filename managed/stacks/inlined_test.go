@@ -1,0 +1,67 @@
+package stacks
+
+import (
+	"testing"
+
+	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/clr"
+	"github.com/seamwalk/seam/managed/code"
+)
+
+// An inliner is a CoreCLR that has kept what it inlined: everywhere the method that
+// it is told.
+type inliner struct {
+	*clr.Runtime
+	calls []code.Inlined
+}
+
+func (r *inliner) Inlined(arch.PC) []code.Inlined { return r.calls }
+
+// Inlined calls have names and lines as frames do, the innermost first; no dump is
+// at hand of a process that was asked to keep them.
+func TestInlined(t *testing.T) {
+	const dump = "../../testdata/dumps/net10-hello/core.zst"
+	p, err := loader.Open(dump, &loader.Options{Find: loader.BesideFinder(dump)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s := Of(managed.Open(p, nil), nil)
+	byLine := map[int]*Method{}
+	var at managed.Frame
+	w := s.session.NewWalker()
+	for i := range p.Threads {
+		for ok := w.Start(&p.Threads[i]); ok; ok = w.Next() {
+			if place := s.Place(w.Frame()); place.Line > 0 {
+				byLine[place.Line] = place.Method
+				at = *w.Frame()
+			}
+		}
+	}
+	inner, outer := byLine[254], byLine[259] // Generic<..>.Nested<..>.Call, Parker.Go
+	if inner == nil || outer == nil {
+		t.Fatalf("frames at %d lines", len(byLine))
+	}
+	own := at.Runtime.(*clr.Runtime)
+	if got := s.Place(&at).Inlined; got != nil {
+		t.Errorf("inlined where nothing was kept: %+v", got[0])
+	}
+	at.Runtime = &inliner{own, []code.Inlined{{Method: inner.ID, ILOffset: 0}, {Method: outer.ID, ILOffset: 0}, {Method: 0x10}}}
+	got := s.Place(&at).Inlined
+	if len(got) != 3 {
+		t.Fatalf("%d calls", len(got))
+	}
+	for i, want := range []Place{
+		{Module: "scenarios.dll", Function: "Generic<__Canon>.Nested<System.Guid>.Call<System.DateTime>(T, V, W)", File: "/src/Scenarios.cs", Line: 254, Method: inner},
+		{Module: "scenarios.dll", Function: "Parker.Go()", File: "/src/Scenarios.cs", Line: 259, Method: outer},
+		{Method: &Method{ID: 0x10}},
+	} {
+		g := got[i]
+		if g.Kind != Inline || g.Module != want.Module || g.Function != want.Function || g.File != want.File || g.Line != want.Line ||
+			g.Method.ID != want.Method.ID || g.Method.Name != want.Method.Name || g.Method.Token != want.Method.Token || g.Inlined != nil {
+			t.Errorf("call %d: %+v, %+v; want %+v", i, g, g.Method, want)
+		}
+	}
+}
