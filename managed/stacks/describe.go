@@ -23,11 +23,17 @@ type describer struct {
 }
 
 // A placeKey is what the description of a frame depends on, but for its stack
-// pointer and how it was found.
+// pointer.
 type placeKey struct {
-	pc     arch.PC
-	kind   managed.Kind
-	method arch.Addr
+	pc      arch.PC
+	kind    managed.Kind
+	method  arch.Addr
+	faulted bool // an explicit Frame alone says that it was interrupted
+}
+
+// faulted reports whether an explicit Frame alone says that f was interrupted.
+func faulted(f *managed.Frame) bool {
+	return f.PC.Exact && f.By == unwind.ByExplicitFrame
 }
 
 // A place is the description of a pc, and the files that would have had a name or
@@ -94,7 +100,7 @@ func (d *describer) guarded(f *managed.Frame) Frame {
 
 // place describes the code that f stands at.
 func (d *describer) place(f *managed.Frame) place {
-	k := placeKey{f.PC, f.Kind, f.Code.Method}
+	k := placeKey{f.PC, f.Kind, f.Code.Method, faulted(f)}
 	p, known := d.places[k]
 	if known {
 		return p
@@ -159,6 +165,22 @@ func (s *Stacks) nativePlace(f *managed.Frame) place {
 	return place{Place: o, lacks: lacks}
 }
 
+// ilOffset returns the byte of its method's IL that f stands at, -1 where that is not
+// known. The Frame of a fault leads to the place of the fault, but of one in a write
+// barrier or in a stub to what called that. Behind a call, nothing in the Frame tells
+// the two apart.
+func (s *Stacks) ilOffset(rt code.Mapping, f *managed.Frame) int64 {
+	il, ok := rt.ILOffset(f.PC)
+	if ok && faulted(f) && s.session.Process.Arch.AfterCall(s.session.Process.Memory, f.PC.Addr) {
+		called, known := rt.ILOffset(arch.PC{Addr: f.PC.Addr})
+		ok = known && called == il
+	}
+	if !ok {
+		return -1
+	}
+	return int64(il)
+}
+
 // managedPlace describes where a managed frame stands.
 func (s *Stacks) managedPlace(f *managed.Frame) place {
 	m := &Method{ID: f.Code.Method, Funclet: f.Code.Funclet, FuncletKnown: f.Code.FuncletKnown, ILOffset: -1}
@@ -167,9 +189,7 @@ func (s *Stacks) managedPlace(f *managed.Frame) place {
 	}
 	o := &Place{Kind: Managed, Method: m}
 	if rt, ok := f.Runtime.(code.Mapping); ok {
-		if il, ok := rt.ILOffset(f.PC); ok {
-			m.ILOffset = int64(il)
-		}
+		m.ILOffset = s.ilOffset(rt, f)
 	}
 	if start := f.Code.Start; f.PC.Addr >= start {
 		o.Offset = uint64(f.PC.Addr - start)
