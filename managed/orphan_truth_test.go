@@ -64,7 +64,7 @@ func TestOrphansAgainstTheTruth(t *testing.T) {
 	images := corpus.Images(t)
 	type figures struct{ bodies, funclets, asBody, asBodyFunclets, names tally }
 	all := map[string]*figures{}
-	for _, path := range corpus.Dumps(t, `^net10-|^deep-dotnet|^azmcp`) {
+	for _, path := range corpus.Dumps(t, `^net(8|9|10)-|^deep-dotnet|^azmcp`) {
 		p, err := loader.Open(path, &loader.Options{Find: loader.DirFinder(images)})
 		if err != nil {
 			continue // of a format that is not read

@@ -15,7 +15,7 @@ import (
 // many of them costs little, and that they are searched is not to be noted for a
 // trim: what the search has found is.
 func TestPrecodes(t *testing.T) {
-	for _, path := range corpus.Dumps(t, `^net10-(scenarios|r2r)-|^azmcp`) {
+	for _, path := range corpus.Dumps(t, `^net(8|9|10)-(scenarios|r2r)-|^azmcp`) {
 		p, err := loader.Open(path, &loader.Options{Track: true})
 		if err != nil {
 			continue // of a format that is not read

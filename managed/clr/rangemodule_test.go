@@ -88,3 +88,45 @@ func TestModuleSectionOfNet8(t *testing.T) {
 		}
 	}
 }
+
+// TestModuleSectionAgainstTheMap holds what the Modules say against the map of
+// ranges, for each ReadyToRun image of recorded dumps: they may not know one, and
+// are never wrong.
+func TestModuleSectionAgainstTheMap(t *testing.T) {
+	known, refused := 0, 0
+	for _, name := range append([]string{"net9-scenarios-x64", "net10-r2r-arm64"}, recorded...) {
+		file := "normal.zst"
+		if name == "net10-r2r-arm64" {
+			file = "dump.zst"
+		}
+		p, err := loader.Open(corpus.Path(t, name, file), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		rts, warns := Open(p)
+		if len(rts) != 1 {
+			t.Fatal(name, warns)
+		}
+		r := rts[0]
+		r.sections(func(s rangeSection) bool {
+			if s.r2r == 0 {
+				return true
+			}
+			got, ok := r.moduleSection(s.span.Lo + (s.span.Hi-s.span.Lo)/2)
+			switch {
+			case !ok:
+				refused++
+				t.Logf("%s: %v is not found", name, s.span)
+			case got.r2r != s.r2r || got.span.Lo != s.span.Lo || got.flags&(rangeCodeHeap|rangeList) != 0:
+				t.Errorf("%s: %+v, want %+v", name, got, s)
+			default:
+				known++
+			}
+			return true
+		})
+	}
+	if t.Logf("%d images, %d of them not found", known+refused, refused); known < 40 {
+		t.Errorf("%d images were found by their Modules", known)
+	}
+}
