@@ -257,6 +257,7 @@ func (f *shared) style(out io.Writer) (report.Style, error) {
 	}
 	file, _ := out.(*os.File)
 	terminal := file != nil && term.IsTerminal(int(file.Fd()))
+	s.Fold = terminal // nobody reads 260,000 lines of a recursion
 	switch f.color {
 	case "always":
 		s.Color = true

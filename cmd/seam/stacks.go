@@ -26,6 +26,13 @@ Where the way from a frame to its caller is lost, a line says so and why, and th
 stack goes on from what the runtime itself noted on it. At the end stands what is
 missing, and which files would supply it.
 
+Of a process that crashed, the first line says what ended it: the unhandled
+exception, Environment.FailFast and its message, a stack overflow, or a signal. The
+thread comes first. Below the heading of a thread in an exception stand the inner
+exceptions, with their stack traces.
+
+On a terminal, runs of the same frames are shown once: --fold=false shows them all.
+
 With -v each frame has its stack pointer, and how it was found:
   context         the registers that the thread stopped with
   eh_frame        the unwind information of an ELF file
@@ -49,7 +56,7 @@ With -v each frame has its stack pointer, and how it was found:
 	f.symbolFlags(cmd)
 	f.widthFlag(cmd)
 	cmd.Flags().BoolVar(&f.asProfiler, "as-profiler", false, "show what a profiler would have seen: DoStackSnapshot's callbacks, native runs walked from their contexts")
-	cmd.Flags().BoolVar(&f.fold, "fold", false, "show runs of the same frames once (text)")
+	cmd.Flags().BoolVar(&f.fold, "fold", false, "show runs of the same frames once (text; default: on a terminal)")
 	cmd.MarkFlagsMutuallyExclusive("as-profiler", "fold")
 	return cmd
 }
@@ -59,7 +66,10 @@ func (f *stacksFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	if style.Fold = f.fold; f.fold && f.format != "text" {
+	if cmd.Flags().Changed("fold") {
+		style.Fold = f.fold
+	}
+	if f.fold && f.format != "text" {
 		return misuse("--fold is for --format text")
 	}
 	w := buffered(cmd)

@@ -174,6 +174,7 @@ func (b *jsonBuffer) thread(t *stacks.Thread) {
 	b.str("name", t.Name)
 	b.numIf("managed_id", int64(t.ManagedID), t.ManagedID != 0)
 	b.str("mode", string(t.Mode))
+	b.str("role", string(t.Role))
 	b.boolean("crashed", t.Crashed)
 	b.exception("exception", t.Exception, map[arch.Addr]bool{})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/golden"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/managed/stacks"
 )
 
@@ -53,7 +54,7 @@ func sample() (*Head, []*stacks.Thread, *stacks.Summary) {
 					Method: &stacks.Method{ID: 0x7f6349003000, Token: 0x06000001, Name: "App.Program.Main", ILOffset: 17, Funclet: true, FuncletKnown: true, Code: "jit"}}},
 			},
 			Stop: stacks.Stop{Reason: "end_of_stack", PC: 0x7f634a2a4000, Complete: true, Text: "the unwind information marks this frame as outermost"}},
-		{TID: 3756, ManagedID: 2, Mode: stacks.Preemptive,
+		{TID: 3756, ManagedID: 2, Mode: stacks.Preemptive, Role: code.RoleFinalizer,
 			Frames: []stacks.Frame{{PC: arch.PC{Addr: 0x7f63c9001234, Exact: true}, SP: 0x7ffd0000, By: "context", Place: &stacks.Place{Kind: stacks.Native, Module: "libgone.so", Link: 0x1234}}},
 			Stop:   stacks.Stop{Reason: "no_rule", PC: 0x7f63c9001234, Text: "no source knows how to leave this frame, in libgone.so (abcd)"}},
 		{TID: 3758, Frames: []stacks.Frame{{PC: arch.PC{Addr: 0x7f63c8aa65d8, Exact: true}, SP: 0x7ffd0000, By: "context", Place: &stacks.Place{Kind: stacks.Native, Module: "libc.so.6"}}},
@@ -206,6 +207,7 @@ type (
 		Name      *string
 		ManagedID *uint32 `json:"managed_id"`
 		Mode      *string
+		Role      *string
 		Crashed   *bool
 		Exception *shapeException
 		Frames    []shapeFrame

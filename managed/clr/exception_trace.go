@@ -76,8 +76,18 @@ func (r *Runtime) element(a arch.Addr) (f code.TraceFrame, ok bool) {
 		f.Code, _ = r.Lookup(f.PC.Lookup())
 		r.Complete(&f.Code)
 	}
-	if f.Code.Method != arch.Addr(md) { // its code is not at hand, or is another method's by now
-		f.Code = code.Code{Method: arch.Addr(md)}
+	if f.Code.Method != arch.Addr(md) && !r.nameless(&f.Code, arch.Addr(md)) {
+		f.Code = code.Code{Method: arch.Addr(md)} // its code is not at hand, or is another method's by now
 	}
 	return f, true
+}
+
+// nameless reports whether code is known by its image alone, because the dump lacks
+// its MethodDesc, which is md. Code of images is never another method's later.
+func (r *Runtime) nameless(c *code.Code, md arch.Addr) bool {
+	if c.Kind != code.ReadyToRun || c.Method != 0 {
+		return false
+	}
+	_, err := r.MethodAt(md)
+	return err != nil
 }

@@ -100,7 +100,7 @@ var threadFacts = []fact{
 
 const threads = "threads of 10.0.12 (Linux and Windows), 10.0.9 (64-bit Arm) and 9.0.20, whose stacks are known"
 
-// exceptionFacts are those of exception objects, which .NET 8 to 10 have in the
+// exceptionFacts are those of exception objects and of managed Thread objects, which .NET 8 to 10 have in the
 // same places. A field of a class that derives from Exception follows Exception's
 // own, the last of which is _HResult.
 var exceptionFacts = []fact{
@@ -108,6 +108,8 @@ var exceptionFacts = []fact{
 		seen: "src/coreclr/vm/threads.h of 10.0, and crash dumps of 10.0.12 and 10.0.9 (64-bit Arm)"},
 	{name: "AggregateException._innerExceptions", from: "Exception._HResult", at: 4, check: "list",
 		seen: "AggregateException.cs of 8.0 to 10.0: its first field"},
+	{name: "ManagedThread._name", at: 24, check: "ThreadName", seen: managedThreads},
+	{name: "ManagedThread._DONT_USE_InternalThread", at: 40, check: "ThreadName", seen: managedThreads},
 	{name: "Array.!", at: 16, beside: []place{{"Array.m_NumComponents", 8}}, check: "traceOf", seen: given},
 	{name: "StackTraceArrayHeader.Size", at: 0, check: "traceOf", seen: traces},
 	{name: "StackTraceArrayHeader.!", at: 16, check: "traceOf", seen: traces},
@@ -117,6 +119,8 @@ var exceptionFacts = []fact{
 	{name: "StackTraceElement.Flags", at: 24, check: "traceOf", seen: traces},
 	{name: "StackTraceElement.!", at: 32, check: "traceOf", seen: traces},
 }
+
+const managedThreads = "Thread.CoreCLR.cs of 8.0 to 10.0, and dumps of 8.0.31, 9.0.20 and 10.0.12: the object leads back to its Thread"
 
 const traces = "src/coreclr/vm/object.h (StackTraceArray) and clrex.h (StackTraceElement) of 8.0 to 10.0"
 

@@ -23,6 +23,7 @@ var _ interface {
 	code.Inlining
 	code.Throwing
 	code.Ending
+	code.Naming
 } = (*Runtime)(nil)
 
 // Find is Open as the table of runtimes in package managed needs it.

@@ -90,6 +90,7 @@ type nameLayout struct {
 type names struct {
 	nameLayout
 	exceptionLayout
+	threadNameLayout
 	older     *olderLayout // of .NET 8; nil for later ones
 	tokenBits uint64       // bits of a token that a MethodDesc holds; its chunk has the rest
 	align     uint64       // unit of MethodDesc.ChunkIndex, in bytes
@@ -109,7 +110,9 @@ type nameCache struct {
 // contract does not give.
 func newNames(r *Runtime) (n names, lacks []string) {
 	n = names{kept: new(nameCache)}
-	lacks = append(n.fillOlder(r.data, r.data.fill(&n.nameLayout)), r.data.fill(&n.exceptionLayout)...)
+	lacks = n.fillOlder(r.data, r.data.fill(&n.nameLayout))
+	lacks = append(lacks, r.data.fill(&n.exceptionLayout)...)
+	lacks = append(lacks, r.data.fill(&n.threadNameLayout)...)
 	const tokens = "MethodDescTokenRemainderBitCount"
 	var ok bool
 	if n.tokenBits, ok = r.data.global(tokens); !ok || n.tokenBits > tokenRowBits {

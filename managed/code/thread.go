@@ -91,3 +91,21 @@ func (c *Chain) Pop() (f Frame, ok bool) {
 	}
 	return f, true
 }
+
+// Naming is a runtime that knows what its threads are called, and what for they are.
+type Naming interface {
+	// ThreadName returns the name that the program has given t, "" if it has
+	// given none or if that is not known.
+	ThreadName(t *Thread) string
+	// Role says what t is for.
+	Role(t *Thread) Role
+}
+
+// A Role is what a thread is for, in one word.
+type Role string
+
+const (
+	RoleUnknown    Role = "" // the program's own, or not known
+	RoleFinalizer  Role = "finalizer"
+	RoleThreadPool Role = "threadpool" // a worker of the thread pool, or its gate
+)

@@ -14,6 +14,7 @@ import (
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
+	"github.com/seamwalk/seam/managed/code"
 	"github.com/seamwalk/seam/managed/stacks"
 )
 
@@ -124,6 +125,89 @@ func TestRecordedInner(t *testing.T) {
 		}
 		if inner != tt.inner || thrown < 1000 {
 			t.Errorf("%s: %d exceptions with an inner one, %d frames", tt.name, inner, thrown)
+		}
+	}
+}
+
+// TestRecordedTraces: of threads that have printed their stack while the frames
+// that an exception has passed were still on it, as in a filter, the exception's
+// stack trace has those frames with the lines that were printed. Of the others the
+// method that caught it is where both end.
+func TestRecordedTraces(t *testing.T) {
+	for _, dir := range []string{"net10-scenarios-x64", "net9-scenarios-x64", "net8-scenarios-x64"} {
+		s := openCase(t, dir, "normal.zst")
+		threads := map[uint32]*stacks.Exception{}
+		for _, lt := range s.Threads() {
+			threads[lt.ID] = s.Thread(lt).Exception
+		}
+		whole, ends := 0, 0
+		for _, m := range marks(t, dir) {
+			e := threads[m.tid]
+			if e == nil {
+				continue
+			}
+			if len(e.Frames) == 0 || len(e.Lacks) > 0 {
+				t.Errorf("%s: %s: %d frames, lacking %v", dir, m.name, len(e.Frames), e.Lacks)
+				continue
+			}
+			passed := strings.Contains(m.name, "filter") || m.name == "first-chance"
+			at := 0
+			for i := range e.Frames {
+				f := &e.Frames[i]
+				if !passed && i < len(e.Frames)-1 {
+					continue
+				}
+				for at < len(m.frames) && !(m.frames[at].is(f) && m.frames[at].line == f.Line) {
+					at++
+				}
+				if at == len(m.frames) {
+					t.Errorf("%s: %s: %s at line %d was not printed there: %v", dir, m.name, f.Function, f.Line, m.frames)
+					break
+				}
+				if at++; passed {
+					whole++
+				} else {
+					ends++
+				}
+			}
+		}
+		if whole < 13 || ends < 5 {
+			t.Errorf("%s: %d frames of whole stack traces, %d ends", dir, whole, ends)
+		}
+	}
+}
+
+// TestRecordedThreadNames: threads are called as the system calls them, which cuts
+// names to 15 bytes, and the pool's workers and the finalizer are known.
+func TestRecordedThreadNames(t *testing.T) {
+	for dir, want := range map[string]int{"net10-scenarios-x64": 70, "net9-scenarios-x64": 60, "net8-scenarios-x64": 0} {
+		system := map[uint32]string{}
+		text, err := os.ReadFile(corpus.Path(t, dir, "threads.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(string(text), "\n") {
+			id, name, _ := strings.Cut(line, " ")
+			if tid, err := strconv.Atoi(id); err == nil {
+				system[uint32(tid)] = name
+			}
+		}
+		s, named, roles := openCase(t, dir, "normal.zst"), 0, map[code.Role]int{}
+		for _, lt := range s.Threads() {
+			th := s.Thread(lt)
+			is := system[th.TID]
+			if th.Name != "" {
+				if named++; is != th.Name[:min(len(th.Name), 15)] {
+					t.Errorf("%s: thread %d is %q, the system calls it %q", dir, th.TID, th.Name, is)
+				}
+			}
+			roles[th.Role]++
+			if th.Role == code.RoleFinalizer && is != ".NET Finalizer" || th.Role == code.RoleThreadPool && is != ".NET TP Worker" && is != ".NET TP Gate" {
+				t.Errorf("%s: thread %d, %q, has the role %q", dir, th.TID, is, th.Role)
+			}
+		}
+		if named < want || roles[code.RoleFinalizer] != 1 || roles[code.RoleThreadPool] < 5 {
+			t.Errorf("%s: %d names, roles %v", dir, named, roles)
 		}
 	}
 }

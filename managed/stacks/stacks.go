@@ -105,7 +105,14 @@ func (s *Stacks) Thread(t *loader.Thread) Thread {
 	if out.Mode, out.ManagedID = Preemptive, m.ID; m.Cooperative {
 		out.Mode = Cooperative
 	}
-	s.session.Process.GuardRetry(func() { out.Exception = s.inProgress(&out, m, rt) })
+	s.session.Process.GuardRetry(func() {
+		out.Exception = s.inProgress(&out, m, rt)
+		if naming, ok := rt.(code.Naming); ok {
+			if out.Role = naming.Role(m); t.Name == "" {
+				out.Name = naming.ThreadName(m)
+			}
+		}
+	})
 	return out
 }
 

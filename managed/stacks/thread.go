@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // A Thread is one thread and its stack.
 type Thread struct {
 	TID       uint32
-	Name      string     // "" if it has none
+	Name      string     // that the program or the system gave it; "" if it has none
+	Role      code.Role  // what the runtime has it for; "" if nothing, or not known
 	Mode      Mode       // of the runtime's Thread object
 	ManagedID uint32     // of the runtime's Thread object; 0: not known, or Mode is [Unmanaged]
 	Crashed   bool       // the dump was made because of this thread
@@ -133,6 +135,9 @@ func (t *Thread) String() string {
 		}
 		fmt.Fprintf(&b, ", %s", t.Mode)
 	}
+	if t.Role != code.RoleUnknown {
+		b.WriteString(", " + roleText(t.Role))
+	}
 	if t.Crashed {
 		b.WriteString(", crashed")
 	}
@@ -140,6 +145,17 @@ func (t *Thread) String() string {
 		b.WriteString(", in " + e.String())
 	}
 	return b.String()
+}
+
+// roleText says what a thread is for in words.
+func roleText(r code.Role) string {
+	switch r {
+	case code.RoleFinalizer:
+		return "finalizer thread"
+	case code.RoleThreadPool:
+		return "thread pool"
+	}
+	return string(r)
 }
 
 // String tells what the code is called and where in it the pc lies, as in
