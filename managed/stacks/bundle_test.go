@@ -219,12 +219,15 @@ func TestCompressedBundle(t *testing.T) {
 		if err := os.WriteFile(path, core.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		proc, err := loader.Open(path, &loader.Options{Find: loader.DirFinder(dir)})
+		proc, err := loader.Open(path, &loader.Options{Find: loader.DirFinder(dir), Track: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer proc.Close()
 		got := managedFrames(t, proc, laid)
+		if trimmed := managedFrames(t, trimmed(t, proc), laid); fmt.Sprint(trimmed) != fmt.Sprint(got) {
+			t.Errorf("%s: trimmed, it has other frames", c.what)
+		}
 		for _, img := range proc.Images {
 			img.File() // unpacks those that no frame needed
 		}
@@ -275,4 +278,23 @@ func managedFrames(t *testing.T, p *loader.Process, images []*loader.Image) map[
 		out[th.TID] = list
 	}
 	return out
+}
+
+// trimmed opens what a trim makes of p, without any file.
+func trimmed(t *testing.T, p *loader.Process) *loader.Process {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "small"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := p.WriteTrimmed(f, loader.Kept{}); err != nil {
+		t.Fatal(err)
+	}
+	small, err := loader.Open(f.Name(), &loader.Options{Find: loader.MultiFinder()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { small.Close() })
+	return small
 }
