@@ -83,8 +83,9 @@ func (x *reader) exception(a arch.Addr) *code.Exception {
 	x.read[a] = nil
 	e := &code.Exception{Address: a, Lacks: code.LackParts}
 	if table, ok := x.table(a); ok {
-		e.Type = x.typeName(table)
-		if x.derives(table) {
+		exception, object, derives := x.root(table)
+		e.Type = x.typeName(table, exception, object)
+		if derives {
 			x.parts(e)
 		}
 	}
@@ -106,7 +107,8 @@ func (x *reader) parts(e *code.Exception) {
 		if inner == 0 || e.Inner != nil {
 			e.Lacks &^= code.LackInner
 		}
-		if e.Type != "" && (e.Type != aggregate || x.list(e, inner)) {
+		several := e.Type == aggregate || e.Type == aggregateSymbol
+		if e.Type != "" && (!several || x.list(e, inner)) {
 			e.Lacks &^= code.LackAll
 		}
 	}
@@ -115,9 +117,11 @@ func (x *reader) parts(e *code.Exception) {
 	}
 }
 
-// aggregate is how the compiler spells the class of exceptions that stand for
-// several.
-const aggregate = "S_P_CoreLib_System_AggregateException"
+// The class of exceptions that stand for several.
+const (
+	aggregate       = "System.AggregateException"
+	aggregateSymbol = "S_P_CoreLib_System_AggregateException"
+)
 
 // list reads the exceptions that e stands for, the first of which is inner, and
 // reports whether they are all of them.
@@ -184,25 +188,25 @@ func (r *Runtime) table(obj arch.Addr) (table arch.Addr, ok bool) {
 	return table, ok && r.span.Has(table)
 }
 
-// derives reports whether a MethodTable is one of a class that derives from
-// System.Exception as its fields are known: the class below Object then has its
-// size.
-func (r *Runtime) derives(table arch.Addr) bool {
+// root returns the MethodTable of System.Exception, which the class of table derives
+// from, and that of System.Object; not ok if the class below Object has another size
+// than System.Exception has with its fields as they are known.
+func (r *Runtime) root(table arch.Addr) (exception, object arch.Addr, ok bool) {
 	size := uint32(0)
 	for range maxDerived {
 		base, ok := r.mem.Word(table + tableBase)
 		if !ok {
-			return false
+			break
 		}
-		if base == 0 { // table is Object
-			return size == excSize
+		if base == 0 {
+			return exception, table, size == excSize
 		}
 		if size, ok = r.u32(table + tableSize); !ok {
-			return false
+			break
 		}
-		table = arch.Addr(base)
+		exception, table = table, arch.Addr(base)
 	}
-	return false
+	return 0, 0, false
 }
 
 // items returns the items of the array or String at a, of which each has size
@@ -242,10 +246,16 @@ func (r *Runtime) text(a arch.Addr) (s string, ok bool) {
 // tableSymbol is how the symbols of MethodTables begin: as those of C++ do.
 const tableSymbol = "_ZTV"
 
-// typeName returns what the symbol of a MethodTable says: the compiler's spelling
-// of the class, S_P_CoreLib_System_Exception, out of which a namespace cannot be
-// told from a class. It is "" where no symbol is at hand.
-func (r *Runtime) typeName(table arch.Addr) string {
+// typeName returns the name of the class of an exception, which derives from the
+// classes that root returns: by the program's metadata, else what the symbol of its
+// MethodTable says, the compiler's spelling (S_P_CoreLib_System_Exception), out of
+// which a namespace cannot be told from a class. It is "" where neither is at hand.
+func (r *Runtime) typeName(table, exception, object arch.Addr) string {
+	if exception != 0 && r.metadataName(exception) == "System.Exception" && r.metadataName(object) == "System.Object" {
+		if name := r.metadataName(table); name != "" {
+			return name
+		}
+	}
 	s := strings.TrimPrefix(r.Image.DataSymbol(table, tableSymbol), tableSymbol)
 	name := strings.TrimLeft(s, "0123456789")
 	if n, err := strconv.Atoi(s[:len(s)-len(name)]); err == nil && n == len(name) {

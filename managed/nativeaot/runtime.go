@@ -20,6 +20,7 @@ type Runtime struct {
 	throw  *arch.Throw // nil where the ABI has none
 	fields fields
 	store  arch.Addr // the ThreadStore; 0 if it is not known
+	types  typeRecords
 }
 
 // fields are the places that the runtime is read by, in bytes.
