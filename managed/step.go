@@ -28,6 +28,10 @@ func (w *Walker) Stop() unwind.Stop { return w.stop }
 // Start, Next, Leave and Resume overwrite them.
 func (w *Walker) Regs() *arch.Regs { return w.native.Regs() }
 
+// Hole returns the address of the word that the dump lacks to say what register r
+// holds in the frame that the walk is at; 0 if that is known, or no word says it.
+func (w *Walker) Hole(r arch.Reg) arch.Addr { return w.native.Hole(r) }
+
 // Leave moves on to the caller of the frame as Next does, but by unwind
 // information and the frame's own code alone: no explicit Frame and no saved frame
 // pointer is tried where these do not help. It reports false, and Stop says why,

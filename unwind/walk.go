@@ -136,6 +136,15 @@ func (w *Walker) Hijacked() bool { return w.hijacked }
 // Regs returns the registers of that frame; they change with Next.
 func (w *Walker) Regs() *arch.Regs { return &w.step.Regs }
 
+// Hole returns the address of the word that the dump lacks to say what register r
+// holds in the frame that the walk is at; 0 if that is known, or no word says it.
+func (w *Walker) Hole(r arch.Reg) arch.Addr {
+	if _, known := w.step.Regs.Get(r); known {
+		return 0
+	}
+	return w.step.Holes[r]
+}
+
 // Stop says why Next returned false.
 func (w *Walker) Stop() Stop { return w.stop }
 

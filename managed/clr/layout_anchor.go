@@ -208,7 +208,8 @@ func (t *variableTable) classes() bool {
 		if more > maxFrameShift || more < -maxFrameShift {
 			break
 		}
-		if vtables, ok := t.frameClasses(by + more); ok && t.held(vtables, more != 0) {
+		if vtables, lost, ok := t.frameClasses(by + more); ok && t.held(vtables, more != 0) {
+			t.r.framesLost = lost
 			for name, v := range vtables {
 				t.r.data.globals[name+"Identifier"] = global{value: uint64(v)}
 			}

@@ -8,20 +8,25 @@ import (
 )
 
 // frameClasses returns the vtables of the classes of explicit Frames, by the names of
-// the classes, where their entries are by places away from their numbers.
-func (t *variableTable) frameClasses(by int) (map[string]arch.Addr, bool) {
-	vtables := make(map[string]arch.Addr, len(t.row.vtables))
+// the classes, where their entries are by places away from their numbers. lost says
+// that the dump lacks one of the entries: the class is not among them then.
+func (t *variableTable) frameClasses(by int) (vtables map[string]arch.Addr, lost, ok bool) {
+	vtables = make(map[string]arch.Addr, len(t.row.vtables))
 	for name, k := range t.row.vtables {
 		if !slices.Contains(frameNames[:], name) {
 			continue
 		}
-		v, ok := t.entry(int(k) + by)
-		if !ok {
-			return nil, false
+		n := int(k) + by
+		switch v, ok := t.entry(n); {
+		case ok:
+			vtables[name] = v
+		case n < 0 || n >= t.entries || t.r.mem.View(t.at+arch.Addr(8*n), 8) != nil:
+			return nil, false, false
+		default:
+			lost = true
 		}
-		vtables[name] = v
 	}
-	return vtables, true
+	return vtables, lost, true
 }
 
 // maxSampledFrames bounds the Frames of one thread that are looked at.

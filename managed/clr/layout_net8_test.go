@@ -135,16 +135,16 @@ func TestHeld(t *testing.T) {
 		t.Fatal(warns)
 	}
 	r := rts[0]
-	classes, ok := r.table.frameClasses(0)
+	classes, _, ok := r.table.frameClasses(0)
 	if !ok || !r.table.held(classes, false) || !r.table.held(classes, true) {
 		t.Errorf("the classes of the row are not borne out: %v", ok)
 	}
 	for _, by := range []int{-1, 1, 2} {
-		if off, ok := r.table.frameClasses(by); ok && r.table.held(off, true) {
+		if off, _, ok := r.table.frameClasses(by); ok && r.table.held(off, true) {
 			t.Errorf("those %d places off are", by)
 		}
 	}
-	if _, ok := r.table.frameClasses(1000); ok {
+	if _, _, ok := r.table.frameClasses(1000); ok {
 		t.Error("there are classes beyond the table")
 	}
 	a, b := classes["InlinedCallFrame"], classes["HelperMethodFrame"]

@@ -32,6 +32,10 @@ func (p *Replay) FrameAt(a arch.Addr) (f Frame, missing arch.Addr) {
 	return f, missing
 }
 
+// KnowsFrames reports whether a Frame of no known class is of none that this program
+// knows: in a release that tells them by their vtables the dump may lack one of those.
+func (p *Replay) KnowsFrames() bool { return len(p.r.frameKinds) > 0 && !p.r.framesLost }
+
 // HasMethod reports whether f carries a MethodDesc, which makes the runtime's
 // walk stop at it (Frame::GetFunction of src/coreclr/vm/frames.h). missing is the
 // address of the word without which that is not known, or 0.

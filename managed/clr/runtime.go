@@ -40,6 +40,7 @@ type Runtime struct {
 	replayLayout replayLayout
 	replayFrames replayFrames
 	helpers      *helperLayout        // nil in releases without Frames of helpers
+	framesLost   bool                 // a class of Frames is not in frameKinds because the dump lacks what tells it
 	frameKinds   map[uint64]FrameKind // by the identifier that a Frame holds
 	ranges       arch.Addr            // the RangeSectionMap
 	nibbles      nibbleVersion

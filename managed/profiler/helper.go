@@ -32,7 +32,7 @@ func (n *Snapshotter) updateRegs(f clr.Frame, out *arch.Regs) (pc, missing arch.
 		}
 		v, ok := regs.Get(r)
 		if !ok {
-			return 0, n.spOf(regs) - arch.Addr(n.a.Word) // its slot lies below
+			return 0, max(n.walker.Hole(r), 1)
 		}
 		out.Set(r, v)
 	}

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/coreedit"
+	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed"
 )
@@ -23,15 +25,54 @@ func TestReplayHoles(t *testing.T) {
 	for _, name := range fixtures {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newReplayHoles(t, editable(t, name))
-			for i, page := range h.pages {
-				if *everyHole || i%11 == 0 {
-					h.try(page, 4096)
-				}
-			}
-			t.Logf("%d pages are read; %d holes, of which %d change an answer; %d words count", len(h.pages), h.tries, h.changes, h.words)
+			newReplayHoles(t, editable(t, name)).run(11)
 		})
 	}
+}
+
+// TestReplayHolesOlder does the same with recorded dumps of .NET 9 and 8. In half of
+// them nobody has looked for the callers of helpers.
+func TestReplayHolesOlder(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lazy bool
+		step int // of pages
+	}{
+		{"net9-transitions-x64", true, 13}, {"net8-transitions-x64", false, 13},
+		{"net9-seeds-x64", false, 29}, {"net8-seeds-x64", true, 29},
+		{"net9-scenarios-x64", false, 61}, {"net8-scenarios-x64", true, 61},
+		{"net9-elt-slow-x64", true, 61},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			core, err := coreedit.Read(corpus.Path(t, c.name, dumpOf(c.name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.lazy {
+				openEdit(t, core, func(s *managed.Session) {
+					for _, list := range helperFrames(s) {
+						for _, f := range list {
+							if err := core.SetWord(uint64(f+helperRetAddr), 0); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				})
+			}
+			newReplayHoles(t, core).run(c.step)
+		})
+	}
+}
+
+// run takes every page of step away, or all of them with -holes.
+func (h *replayHoles) run(step int) {
+	for i, page := range h.pages {
+		if *everyHole || i%step == 0 {
+			h.try(page, 4096)
+		}
+	}
+	h.t.Logf("%d pages are read; %d holes, of which %d change an answer; %d words count", len(h.pages), h.tries, h.changes, h.words)
 }
 
 // piece is how far from a missing word the address may be that names it: unwind
@@ -224,4 +265,12 @@ func sameSearch(got, want *SeedSearch) (changed bool, text string) {
 		return true, fmt.Sprintf("documented: %+v, want %+v", got.Documented, want.Documented)
 	}
 	return got.Seed == nil && want.Seed != nil || got.NeedKnown != want.NeedKnown || got.DocumentedKnown != want.DocumentedKnown, ""
+}
+
+// dumpOf returns the name of the dump of a recorded case.
+func dumpOf(name string) string {
+	if strings.Contains(name, "-scenarios-") {
+		return "normal.zst"
+	}
+	return "dump.zst"
 }

@@ -293,7 +293,11 @@ func (n *Snapshotter) parent(c *clr.Code, callerSP arch.Addr) (skip, arch.Addr) 
 func (n *Snapshotter) explicitFrame() (hr HRESULT, over bool) {
 	w := &n.walk
 	f := w.frames.frame
-	if f.Kind == clr.UnknownFrame {
+	switch {
+	case f.Kind != clr.UnknownFrame:
+	case !n.rp.KnowsFrames():
+		return n.fault("it cannot be found out of which kind an explicit Frame is", 0), true
+	default:
 		return n.broken("an explicit Frame is of a kind that is not known", f.Addr), true
 	}
 	if w.skip == skipNone && !n.passed(f.Addr) {
