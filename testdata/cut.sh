@@ -27,4 +27,5 @@ net10-singlefile net10-singlefile-x64/normal.zst
 net10-r2r net10-r2r-x64/normal.zst
 net10-crash-kernel net10-crash-native-kernel-x64/kernel.zst
 net10-hello-arm64 net10-hello-arm64/dump.zst
+net9-transitions net9-transitions-x64/dump.zst
 LIST

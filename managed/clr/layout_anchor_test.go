@@ -10,6 +10,7 @@ import (
 	"github.com/seamwalk/seam/internal/coreedit"
 	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
+	"github.com/seamwalk/seam/managed/code"
 )
 
 // openEdited opens a recorded dump, without any file of its images, as change makes
@@ -134,4 +135,73 @@ func TestDerive(t *testing.T) {
 	if r.derive(own); r.codeLayout.ModuleR2R == want.ModuleR2R {
 		t.Error("what the build's own descriptor says was changed")
 	}
+}
+
+// FuzzDacTable overwrites words of g_dacTable, and moves the entries behind one of
+// them: a runtime that is opened all the same knows no other code than it has, and
+// its Frames lead nowhere else.
+func FuzzDacTable(f *testing.F) {
+	whole := readFixture(f, "net9-transitions")
+	want := whole.edited(nil)
+	at, size := want.table.at, want.table.entries
+	var frames []Frame
+	for _, thread := range threadsOf(f, want) {
+		frames = append(frames, framesOf(want, &thread)...)
+	}
+	var pcs []arch.Addr
+	want.Compiled(func(m code.Compiled) bool {
+		pcs = append(pcs, m.Span.Lo)
+		return len(pcs) < 50
+	})
+	if len(frames) < 10 || len(pcs) < 10 {
+		f.Fatalf("%d Frames, %d methods", len(frames), len(pcs))
+	}
+	f.Add(uint16(0), uint64(0), uint16(0))
+	f.Add(uint16(0), uint64(at), uint16(1))
+	f.Add(uint16(137), uint64(at), uint16(130))
+	f.Add(uint16(99), ^uint64(0), uint16(16))
+	f.Fuzz(func(t *testing.T, k uint16, v uint64, from uint16) {
+		core := whole.core.Clone()
+		set := func(k int, v uint64) {
+			if err := core.SetWord(uint64(at)+8*uint64(k), v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := size - 1; from > 0 && i > int(from); i-- {
+			old, _ := core.Word(uint64(at) + 8*uint64(i-1))
+			set(i, old)
+		}
+		set(int(k)%size, v)
+		path := filepath.Join(t.TempDir(), "core")
+		if err := os.WriteFile(path, core.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := loader.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		rts, warns := Open(p)
+		if len(rts) == 0 && len(warns) == 0 {
+			t.Error("nothing is opened, and nothing said")
+		}
+		for _, r := range rts {
+			for _, pc := range pcs {
+				is, _ := want.CodeAt(pc)
+				if c, _ := r.CodeAt(pc); c.Kind != code.NotManaged && c.Method != 0 && c.Method != is.Method {
+					t.Errorf("%v is of %v, not %v", pc, c.Method, is.Method)
+				}
+			}
+			for _, is := range frames {
+				f, _ := r.frameAt(is.Addr)
+				var got, to arch.Regs
+				if _, ok := r.restore(f, &got); !ok {
+					continue
+				}
+				if _, ok := want.restore(is, &to); !ok || got != to {
+					t.Errorf("the Frame at %v is taken for a %v, and is a %v", is.Addr, f.Kind, is.Kind)
+				}
+			}
+		}
+	})
 }
