@@ -20,7 +20,7 @@ type variableGroup struct {
 }
 
 var variableGroups = []variableGroup{
-	{[]string{"ExecutionManagerCodeRangeMapAddress"}, (*Runtime).leadsToCode},
+	{[]string{codeRanges}, (*Runtime).leadsToCode},
 	{[]string{"ThreadStore", "FinalizerThread", "GCThread"}, (*Runtime).leadsToThreads},
 	{[]string{"AppDomain"}, (*Runtime).leadsToModules},
 	{[]string{"ObjectMethodTable", "StringMethodTable", "ExceptionMethodTable", "FreeObjectMethodTable"}, (*Runtime).leadsToTypes},
@@ -99,7 +99,7 @@ const sampled = 64
 // leadsToCode reports whether the map of code has a section, and finds it again by
 // an address in it.
 func (r *Runtime) leadsToCode() (found bool) {
-	r.ranges, _ = r.data.pointer("ExecutionManagerCodeRangeMapAddress")
+	r.ranges, _ = r.data.pointer(codeRanges)
 	if r.ranges == 0 {
 		return false
 	}

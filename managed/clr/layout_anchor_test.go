@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
@@ -88,6 +89,64 @@ func TestAnchor(t *testing.T) {
 	}
 	if rts, warns := openEdited(t, name, moved(0, 100)); len(rts) != 0 || len(warns) != 1 {
 		t.Errorf("a table of another runtime: %d runtimes, %v", len(rts), warns)
+	}
+}
+
+// TestWithoutCodeRanges: where no entry leads to the map of code, ReadyToRun code is
+// found by its Modules, and other code is not found. What is not known is named.
+func TestWithoutCodeRanges(t *testing.T) {
+	dump := corpus.Path(t, "net9-scenarios-x64", "normal.zst")
+	files := &loader.Options{Find: loader.DirFinder(corpus.Images(t))}
+	p, err := loader.Open(dump, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	rts, warns := Open(p)
+	if len(rts) != 1 {
+		t.Fatal(warns)
+	}
+	want := rts[0]
+	core, err := coreedit.Read(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := want.table.entry(1)
+	if err := core.SetWord(uint64(want.table.at), uint64(other)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "core")
+	if err := os.WriteFile(path, core.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q, err := loader.Open(path, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	rts, warns = Open(q)
+	if len(rts) != 1 || !slices.Equal(rts[0].Lacks, []string{"Frame.Identifier", codeRanges}) {
+		t.Fatalf("%d runtimes, %v", len(rts), warns)
+	}
+	got := rts[0]
+	found := 0
+	want.sections(func(s rangeSection) bool {
+		for pc := s.span.Lo; pc < s.span.Hi; pc += 0x4001 {
+			is, _ := want.CodeAt(pc)
+			c, missing := got.CodeAt(pc)
+			switch {
+			case c.Kind == code.NotManaged && is.Kind != c.Kind && missing != want.table.at:
+				t.Errorf("%v is no managed code, and nothing is missing", pc)
+			case c.Kind == code.ReadyToRun && is.Kind == c.Kind && is.Body == c.Body && is.Method == c.Method:
+				found++
+			case c.Kind != code.NotManaged && c.Kind != is.Kind && c.Kind != code.Stub:
+				t.Errorf("%v is %+v, and was %+v", pc, c, is)
+			}
+		}
+		return true
+	})
+	if found < 100 {
+		t.Errorf("%d places in ReadyToRun code are found", found)
 	}
 }
 

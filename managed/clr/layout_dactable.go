@@ -85,12 +85,12 @@ func (c *contract) cover(over *contract) {
 }
 
 // knows reports whether most of the runtime's threads are threads of the dump,
-// and its map of code has sections: what layouts of another release would not
-// give. Not all are, because a Thread object keeps the id of a thread that has
+// and its map of code has sections, or where that is not known its application
+// domain has Modules: what layouts of another release would not give. Not all are, because a Thread object keeps the id of a thread that has
 // ended until it is finalized, and a dump may lack a thread.
 func (r *Runtime) knows() bool {
 	ts, _ := r.Threads()
-	return r.ofDump(func(i int) uint64 { return ts[i].OSID }, len(ts)) && r.mapsCode()
+	return r.ofDump(func(i int) uint64 { return ts[i].OSID }, len(ts)) && (r.mapsCode() || r.ranges == 0 && r.leadsToModules())
 }
 
 // ofDump reports whether most of n ids are those of threads of the dump. An id

@@ -40,6 +40,9 @@ const collectibleBit = 1
 // section finds the RangeSection that holds ip. If it cannot tell because a
 // word is missing from the dump, missing is that word's address.
 func (r *Runtime) section(ip arch.Addr) (s rangeSection, ok bool, missing arch.Addr) {
+	if r.ranges == 0 {
+		return s, false, r.table.at // which should have led to it
+	}
 	level := field(r.ranges, r.codeLayout.MapTop)
 	for n := rangeLevels - 1; n >= 0; n-- {
 		i := uint64(ip) >> (rangeLeafShift + rangeLevelBits*n) % rangeSlots
@@ -99,6 +102,9 @@ const maxRangeWords = 1 << 20
 // sections yields every RangeSection once. It reads the whole map, within
 // bounds that no real process comes near.
 func (r *Runtime) sections(yield func(rangeSection) bool) {
+	if r.ranges == 0 {
+		return
+	}
 	seen := map[arch.Addr]bool{}
 	left := maxRangeWords
 	var descend func(level arch.Addr, depth int) bool

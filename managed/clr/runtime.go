@@ -168,6 +168,9 @@ func open(p *loader.Process, img *loader.Image) (r *Runtime, unread, err error) 
 // codeContract is the contract of where code lies and how it is described.
 const codeContract = "ExecutionManager"
 
+// codeRanges is the global that is the map of code.
+const codeRanges = "ExecutionManagerCodeRangeMapAddress"
+
 // layouts resolves what every look-up needs, once.
 func (r *Runtime) layouts() error {
 	if _, ok := r.data.contracts[codeContract]; !ok {
@@ -193,8 +196,11 @@ func (r *Runtime) layouts() error {
 		lacks = append(lacks, r.table.anchor()...)
 	}
 	var ok bool
-	if r.ranges, ok = r.data.pointer("ExecutionManagerCodeRangeMapAddress"); !ok {
-		return fmt.Errorf("its contract does not say where its code ranges are")
+	if r.ranges, ok = r.data.pointer(codeRanges); !ok {
+		if r.table == nil || !r.leadsToModules() {
+			return fmt.Errorf("its contract does not say where its code ranges are")
+		}
+		lacks = append(lacks, codeRanges) // ReadyToRun code is found by its Modules
 	}
 	if r.stubLast, ok = r.data.global("StubCodeBlockLast"); !ok {
 		return fmt.Errorf("its contract does not say which headers of code are those of stubs")
