@@ -26,6 +26,7 @@ net10-scenarios net10-scenarios-x64/normal.zst
 net10-singlefile net10-singlefile-x64/normal.zst
 net10-r2r net10-r2r-x64/normal.zst
 net10-crash-kernel net10-crash-native-kernel-x64/kernel.zst
+net10-crash-unhandled net10-crash-unhandled-x64/mini.zst
 net10-hello-arm64 net10-hello-arm64/dump.zst
 net9-transitions net9-transitions-x64/dump.zst
 LIST
