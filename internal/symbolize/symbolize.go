@@ -52,6 +52,12 @@ var sources = []source{
 	{"debug_info", openDebugInfo},
 }
 
+// quick is how many of the sources are tables that are made in no time. What
+// comes behind them is unpacked and parsed as a whole, which takes longer than all
+// stacks of a small dump, so that it is opened only for code that has no name
+// otherwise.
+const quick = 5
+
 // A Name is what a native address is called.
 type Name struct {
 	Function string // for eyes: demangled, without parameters and symbol version
@@ -85,6 +91,7 @@ type answer struct {
 	function, symbol, source string
 	start                    arch.LinkAddr
 	size                     uint64
+	asked                    int // how many of the sources were asked, if none had a name
 }
 
 // New returns a symbolizer of p's native code.
@@ -109,13 +116,16 @@ func (s *Symbolizer) Native(pc arch.PC) (*loader.Image, Name) {
 	}
 	link := arch.LinkAddr(uint64(at) - img.Bias())
 	y := s.of(img)
-	a := y.answer(s, img, link)
+	a := y.answer(s, img, link, quick)
 	if a.symbol == "" && !pc.Exact {
 		// A signal handler returns to the first byte of the trampoline, which
 		// nobody called: the byte in front of it is in no function.
-		if t := y.answer(s, img, link+1); t.start == link+1 {
+		if t := y.answer(s, img, link+1, quick); t.start == link+1 {
 			a = t
 		}
+	}
+	if a.symbol == "" {
+		a = y.answer(s, img, link, len(sources))
 	}
 	if a.symbol == "" {
 		return img, Name{}
@@ -163,18 +173,19 @@ func (s *Symbolizer) of(img *loader.Image) *symbols {
 	return y
 }
 
-// answer returns what is known of the code at link, which most stacks ask for
-// again and again.
-func (y *symbols) answer(s *Symbolizer, img *loader.Image, link arch.LinkAddr) answer {
+// answer returns what the first n sources know of the code at link, which most
+// stacks ask for again and again.
+func (y *symbols) answer(s *Symbolizer, img *loader.Image, link arch.LinkAddr, n int) answer {
 	y.mu.RLock()
-	a, ok := y.named[link]
+	a := y.named[link]
 	y.mu.RUnlock()
-	if ok {
+	if a.symbol != "" || a.asked >= n {
 		return a
 	}
-	for i := range sources {
+	for i := a.asked; i < n; i++ {
 		y.once[i].Do(func() { y.tables[i] = sources[i].open(s, img) })
 		t := y.tables[i]
+		a.asked = i + 1
 		if t == nil {
 			continue
 		}
@@ -184,6 +195,7 @@ func (y *symbols) answer(s *Symbolizer, img *loader.Image, link arch.LinkAddr) a
 			break
 		}
 		if t.last() {
+			a.asked = len(sources)
 			break
 		}
 	}
