@@ -35,11 +35,10 @@ func (r *Runtime) Ends(t *code.Thread) (code.End, *code.Exception) {
 	case last.Type != "":
 		return code.EndUnhandled, last
 	}
-	p := r.Replay()
 	if t.Exception == 0 {
 		return code.EndNone, nil
 	}
-	e, _, ok := p.ExInfoAt(t.Exception, t)
+	e, _, ok := r.Replay().ExInfoAt(t.Exception, t)
 	if !ok || e.Unwinding || e.Filter && e.Entered {
 		return code.EndNone, nil
 	}

@@ -51,17 +51,18 @@ type exInfoLayout struct {
 // onStack reports whether exceptions in progress lie on the stack.
 func (l *exInfoLayout) onStack() bool { return l.Thread < 0 }
 
-// exInfo returns where this runtime has the fields, nil where its descriptor and
-// the row of its release do not give those that say where an exception is. lacks is what is not known of a release newer than all rows.
-func (r *Runtime) exInfo() (l *exInfoLayout, lacks []string) {
-	l = new(exInfoLayout)
-	if lacks = r.data.fill(l); len(lacks) > 0 {
-		l = nil
+// layExInfo finds where this runtime has the fields: nowhere where its descriptor
+// and the row of its release do not give those that say where an exception is. Of a
+// release newer than all rows it notes what is not known.
+func (r *Runtime) layExInfo() {
+	r.exInfo, r.exLacks = new(exInfoLayout), nil
+	lacks := r.data.fill(r.exInfo)
+	if len(lacks) > 0 {
+		r.exInfo = nil
 	}
-	if r.use == ownRow {
-		return l, nil
+	if r.use != ownRow {
+		r.exLacks = append(lacks, "whether a handler has been entered", "the kind of its clause")
 	}
-	return l, append(lacks, "whether a handler has been entered", "the kind of its clause")
 }
 
 const (

@@ -23,7 +23,7 @@ func TestExInfoRows(t *testing.T) {
 		if err := r.layouts(); err != nil {
 			t.Fatal(err)
 		}
-		return r.exInfo()
+		return r.exInfo, r.exLacks
 	}
 	row8 := exInfoLayout{Prev: 0x08, Thread: 0x10, Low: 0x18, High: 0x20, Flags: 0xc8, Funclet: 0x118, Clause: 0x120, Entered: 0x124, Enclosing: 0x128}
 	row9 := exInfoLayout{Prev: 0, Clause: 0x38, Entered: 0x3c, Flags: 0x40, Low: 0x80, High: 0x88, Funclet: 0x420, Enclosing: 0x428, Thread: -1}

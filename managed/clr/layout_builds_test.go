@@ -230,33 +230,25 @@ func readContract(img func(at uint64, n int) []byte, at uint64, data []byte, os,
 
 // versionOnly returns a row that says which build it is.
 func versionOnly(data []byte) (*build, error) {
-	m := fileVersion(data)
-	if m == nil {
+	b := &build{}
+	if b.Version, b.Commit = fileVersion(data); b.Version == "" {
 		return nil, fmt.Errorf("holds no version")
-	}
-	b := &build{Version: fmt.Sprintf("%d.%d.%d", m[0], m[1], m[2]/100)}
-	if m := versionText.FindSubmatch(data[max(0, bytes.Index(data, []byte("@(#)Version "))):]); m != nil {
-		b.Commit = string(m[4])
 	}
 	return b, nil
 }
 
-// fileVersion returns the numbers of the version that a file holds: as text, or as
-// the VS_FIXEDFILEINFO of a PE file's resources.
-func fileVersion(data []byte) []int {
-	if m := versionText.FindSubmatch(data[max(0, bytes.Index(data, []byte("@(#)Version "))):]); m != nil {
-		numbers := make([]int, 3)
-		for i := range numbers {
-			fmt.Sscan(string(m[i+1]), &numbers[i])
-		}
-		return numbers
+// fileVersion returns the version and the commit that a file holds: as text, or the
+// version alone as the VS_FIXEDFILEINFO of a PE file's resources.
+func fileVersion(data []byte) (version, commit string) {
+	if _, text, ok := bytes.Cut(data, []byte(versionMark)); ok {
+		return parseVersion(text)
 	}
-	i := bytes.Index(data, []byte("\xbd\x04\xef\xfe"))
-	if i < 0 {
-		return nil
+	_, info, ok := bytes.Cut(data, []byte("\xbd\x04\xef\xfe"))
+	if !ok {
+		return "", ""
 	}
-	info := data[i:]
-	return []int{int(binary.LittleEndian.Uint16(info[10:])), int(binary.LittleEndian.Uint16(info[8:])), int(binary.LittleEndian.Uint16(info[14:]))}
+	number := func(at int) uint16 { return binary.LittleEndian.Uint16(info[at:]) }
+	return fmt.Sprintf("%d.%d.%d", number(6), number(4), number(10)/100), ""
 }
 
 // buildID returns the build-id of f in hex.

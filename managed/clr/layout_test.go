@@ -276,3 +276,22 @@ func TestBuildKey(t *testing.T) {
 		}
 	}
 }
+
+// TestParseVersion reads the text that has a runtime's version, whole and cut.
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"10.0.1226.42308 @Commit: 901ca941a9c0\x00":   {"10.0.12", "901ca941a9c0"},
+		"9.0.725.31616 @Commit: 3c298d9f00936d65\n":   {"9.0.7", "3c298d9f00936d65"},
+		"4.700.20.6602 @Commit: fd22fd600a2526a7\x00": {"4.700.0", "fd22fd600a2526a7"},
+		"9.0.725.31616\x00":                           {"9.0.7", ""},
+		"9.0.725.31616 @Commit: none\x00":             {"9.0.7", ""},
+		"9.0.725.31616 @Commit: 3c298d9f":             {}, // it does not end
+		"9.0\x00":                                     {},
+		"9.x.725.1\x00":                               {},
+		"":                                            {},
+	} {
+		if v, c := parseVersion([]byte(text)); v != want[0] || c != want[1] {
+			t.Errorf("%q: %q %q, want %q", text, v, c, want)
+		}
+	}
+}

@@ -38,11 +38,7 @@ func Find(p *loader.Process) ([]code.Runtime, []loader.Warning) {
 
 // Info says which runtime r is.
 func (r *Runtime) Info() code.Info {
-	lacks := slices.Clone(r.Lacks)
-	if _, none := r.exInfo(); len(none) > 0 {
-		lacks = append(lacks, none...)
-	}
-	return code.Info{Kind: "coreclr", Version: r.Version, Commit: r.Commit, Image: r.Image, How: r.How, Lacks: lacks}
+	return code.Info{Kind: "coreclr", Version: r.Version, Commit: r.Commit, Image: r.Image, How: r.How, Lacks: slices.Concat(r.Lacks, r.exLacks)}
 }
 
 // Lookup says which managed code holds pc. See CodeAt, which says more.

@@ -28,8 +28,7 @@ type replayLayout struct {
 // Replay returns what a replay of the runtime's walk needs. It never fails:
 // what the runtime does not tell, the answers say.
 func (r *Runtime) Replay() *Replay {
-	ex, _ := r.exInfo()
-	return &Replay{r: r, ex: ex}
+	return &Replay{r: r, ex: r.exInfo}
 }
 
 // MethodTable returns the MethodTable of the class that md belongs to; missing

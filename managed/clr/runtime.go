@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +38,8 @@ type Runtime struct {
 	frameLayout  frameLayout
 	replayLayout replayLayout
 	replayFrames replayFrames
+	exInfo       *exInfoLayout        // nil where it is not known how exceptions in progress are kept
+	exLacks      []string             // what is not known of those
 	helpers      *helperLayout        // nil in releases without Frames of helpers
 	framesLost   bool                 // a class of Frames is not in frameKinds because the dump lacks what tells it
 	frameKinds   map[uint64]FrameKind // by the identifier that a Frame holds
@@ -84,10 +85,10 @@ func (r *Runtime) warnings() (warns []loader.Warning) {
 		warns = append(warns, loader.Warning{Code: "descriptor_partial", Off: -1,
 			Text: fmt.Sprintf("the contract of the .NET runtime in %s does not give %s: what lies there counts as missing", r.Image.ID.Name, strings.Join(r.Lacks, ", "))})
 	}
-	if _, lacks := r.exInfo(); len(lacks) > 0 {
+	if len(r.exLacks) > 0 {
 		warns = append(warns, loader.Warning{Code: "runtime_newer", Off: -1,
 			Text: fmt.Sprintf("the .NET runtime in %s, version %s, is newer than those whose exceptions in progress are known, and its contract does not give %s: what a replay says of threads in exceptions may be wrong",
-				r.Image.ID.Name, r.Version, strings.Join(lacks, ", "))})
+				r.Image.ID.Name, r.Version, strings.Join(r.exLacks, ", "))})
 	}
 	if r.data.unrecorded || r.proc.Musl() {
 		warns = append(warns, loader.Warning{Code: "runtime_unrecorded", Off: -1,
@@ -211,6 +212,7 @@ func (r *Runtime) layouts() error {
 	lacks = append(lacks, r.kinds(lost)...)
 	lacks = append(lacks, r.data.fill(&r.replayLayout)...)
 	lacks = append(lacks, r.data.fill(&r.replayFrames)...)
+	r.layExInfo()
 	r.Lacks = nil
 	for _, name := range append(lacks, refused...) {
 		if !slices.Contains(r.Lacks, name) {
@@ -339,23 +341,55 @@ func (r *Runtime) linkedByte(a arch.Addr) (uint8, bool) {
 	return b[0], true
 }
 
-var versionText = regexp.MustCompile(`^@\(#\)Version (\d+)\.(\d+)\.(\d+)\.[ -~]{0,64}?(?: @Commit: ([0-9a-f]{7,40}))?[^ -~]`)
+// Bounds of the text that has a runtime's version.
+const (
+	versionMark = "@(#)Version "
+	commitMark  = "@Commit: "
+	maxVersion  = 160 // bytes of the text; shipped ones have 80
+)
 
 // version finds the runtime's version and commit in the text that every build of it
 // holds, "@(#)Version 10.0.1226.42308 @Commit: ...", where the last two digits
 // of the third number are the year; "" if it is not at hand.
 func (r *Runtime) version() (version, commit string) {
-	data := r.Image.Section(".data")
-	if i := bytes.Index(data, []byte("@(#)Version ")); i >= 0 {
-		if m := versionText.FindSubmatch(data[i:]); m != nil {
-			build, _ := strconv.Atoi(string(m[3]))
-			return fmt.Sprintf("%s.%s.%d", m[1], m[2], build/100), string(m[4])
+	_, text, ok := bytes.Cut(r.Image.Section(".data"), []byte(versionMark))
+	if ok {
+		if version, commit = parseVersion(text); version != "" {
+			return version, commit
 		}
 	}
 	if known, _ := knownBuild(&r.Image.ID); known != nil {
 		return known.Version, known.Commit
 	}
 	return "", ""
+}
+
+// parseVersion reads what follows versionMark, up to the byte that ends the text.
+func parseVersion(text []byte) (version, commit string) {
+	text = text[:min(len(text), maxVersion)]
+	end := bytes.IndexFunc(text, func(c rune) bool { return c < ' ' || c > '~' })
+	if end < 0 {
+		return "", ""
+	}
+	numbers, rest, _ := strings.Cut(string(text[:end]), " ")
+	part := strings.Split(numbers, ".")
+	if len(part) < 4 {
+		return "", ""
+	}
+	var n [3]uint64
+	for i := range n {
+		var err error
+		if n[i], err = strconv.ParseUint(part[i], 10, 32); err != nil {
+			return "", ""
+		}
+	}
+	if _, id, ok := strings.Cut(rest, commitMark); ok {
+		id, _, _ = strings.Cut(id, " ")
+		if len(id) >= 7 && strings.Trim(id, "0123456789abcdef") == "" {
+			commit = id
+		}
+	}
+	return fmt.Sprintf("%d.%d.%d", n[0], n[1], n[2]/100), commit
 }
 
 // major returns the first number of the version, 0 if that is not known.

@@ -17,6 +17,7 @@ type describer struct {
 	s      *Stacks
 	places map[placeKey]place
 	counts Counts  // of the stack so far
+	lack   lack    // of the stack so far
 	last   arch.PC // of the frame before
 	shown  int     // frames of the stack that are kept, without gaps
 	spare  []Frame // room for the next stack
@@ -49,13 +50,14 @@ type place struct {
 const maxPlaces = 1 << 16
 
 func (s *Stacks) describer() *describer {
-	return &describer{s: s, places: map[placeKey]place{}}
+	return &describer{s: s, places: map[placeKey]place{}, lack: lack{map[*loader.Image]int{}, map[*loader.PDB]int{}}}
 }
 
 // begin begins to describe out's stack, with room for its frames.
 func (d *describer) begin(out *Thread, room []Frame) {
 	out.Frames, out.Omitted = room[:0], Omitted{}
-	d.counts, d.last, d.shown = Counts{}, arch.PC{}, 0
+	d.forget()
+	d.shown = 0
 }
 
 // frame describes the next frame of a stack.
@@ -73,10 +75,10 @@ func (d *describer) frame(f *managed.Frame) Frame {
 	}
 	p := d.place(f)
 	if p.lacks != nil {
-		d.s.unnamed(p.lacks)
+		d.lack.unnamed[p.lacks]++
 	}
 	if p.lacksPDB != nil {
-		d.s.unlined(p.lacksPDB)
+		d.lack.unlined[p.lacksPDB]++
 	}
 	if p.Function == "" {
 		d.counts.Unnamed++
@@ -132,8 +134,16 @@ func (d *describer) end(out *Thread, stop unwind.Stop) {
 	}
 	s.mu.Lock()
 	s.counts.add(d.counts)
+	s.lacking(&d.lack)
 	s.mu.Unlock()
+	d.forget()
+}
+
+// forget forgets what was counted of a stack.
+func (d *describer) forget() {
 	d.counts, d.last = Counts{}, arch.PC{}
+	clear(d.lack.unnamed)
+	clear(d.lack.unlined)
 }
 
 // nativePlace describes where a native frame stands.

@@ -165,24 +165,26 @@ func (s *Stacks) leftByDebugFrame(pc arch.PC) {
 	}
 }
 
-// unnamed notes that img would have had a name.
-func (s *Stacks) unnamed(img *loader.Image) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.missing(img).Unnamed++
+// A lack counts the frames of a stack that lack something for want of a file.
+type lack struct {
+	unnamed map[*loader.Image]int // a name
+	unlined map[*loader.PDB]int   // a line
 }
 
-// unlined notes that p would have had a line.
-func (s *Stacks) unlined(p *loader.PDB) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := pdbKey{p.Name, p.ID}
-	m := s.pdbs[k]
-	if m == nil {
-		m = &Missing{Kind: MissingPDB, Name: p.Name, ID: p.ID}
-		s.pdbs[k] = m
+// lacking notes what the frames of a stack lack. The caller holds s.mu.
+func (s *Stacks) lacking(l *lack) {
+	for img, n := range l.unnamed {
+		s.missing(img).Unnamed += n
 	}
-	m.Unlined++
+	for p, n := range l.unlined {
+		k := pdbKey{p.Name, p.ID}
+		m := s.pdbs[k]
+		if m == nil {
+			m = &Missing{Kind: MissingPDB, Name: p.Name, ID: p.ID}
+			s.pdbs[k] = m
+		}
+		m.Unlined += n
+	}
 }
 
 // need notes which image would have let a walk go on, if one would.
