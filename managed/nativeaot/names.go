@@ -2,6 +2,7 @@ package nativeaot
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -50,9 +51,8 @@ const (
 
 // typeRecords are where the records of types lie, by MethodTable.
 type typeRecords struct {
-	once     bin.Once
-	handles  map[arch.Addr]uint32
-	metadata arch.Span
+	once    bin.Once
+	handles map[arch.Addr]uint32
 }
 
 // recordOf returns the handle of the record of a type; 0 if there is none, or if
@@ -61,8 +61,7 @@ func (r *Runtime) recordOf(table arch.Addr) uint32 {
 	t := &r.types
 	t.once.Do(func() {
 		handles := map[arch.Addr]uint32{}
-		types, fixups, metadata := r.section(sectionTypes), r.section(sectionFixups), r.section(sectionMetadata)
-		t.metadata = metadata
+		types, fixups := r.section(sectionTypes), r.section(sectionFixups)
 		b, fix := r.bytes(types), r.bytes(fixups)
 		eachVertex(b, func(at int) {
 			i, n, ok1 := unsigned(b[at:])
@@ -76,6 +75,47 @@ func (r *Runtime) recordOf(table arch.Addr) uint32 {
 		t.handles = handles
 	})
 	return t.handles[table]
+}
+
+// coreLibrary is the assembly that has the version of the runtime.
+const coreLibrary = "System.Private.CoreLib"
+
+// The metadata begins with its magic number and the assemblies that it is of: how
+// many, and where the record of each is.
+const (
+	metadataMagic = 0xdeaddffd
+	maxAssemblies = 1 << 12
+)
+
+// version returns the first two numbers of the version of the runtime, those of its
+// core library; "" if they are not at hand.
+func (r *Runtime) version() string {
+	b := r.metadataAt(0, 4)
+	if len(b) < 4 || binary.LittleEndian.Uint32(b) != metadataMagic {
+		return ""
+	}
+	off := uint32(4)
+	count, ok := r.numberAt(&off)
+	for range min(count, maxAssemblies) {
+		at, ok2 := r.numberAt(&off)
+		// Flags, name, algorithm of its hash, version.
+		f, ok3 := r.record(at, 5)
+		if !ok || !ok2 || !ok3 {
+			break
+		}
+		if r.textAt(f[1]) == coreLibrary {
+			return fmt.Sprintf("%d.%d", f[3], f[4])
+		}
+	}
+	return ""
+}
+
+// numberAt reads a number of the metadata and goes behind it.
+func (r *Runtime) numberAt(off *uint32) (v uint32, ok bool) {
+	b := r.metadataAt(*off, 5)
+	v, n, ok := unsigned(b)
+	*off += uint32(n)
+	return v, ok
 }
 
 // section returns where a section of the program's header lies.
@@ -215,7 +255,7 @@ func (r *Runtime) record(off uint32, n int) (f [7]uint32, ok bool) {
 
 // metadataAt returns at most n bytes of the metadata, those that are there.
 func (r *Runtime) metadataAt(off uint32, n int) []byte {
-	s := r.types.metadata
+	s := r.metadata
 	a := s.Lo + arch.Addr(off)
 	if !s.Has(a) {
 		return nil

@@ -47,6 +47,9 @@ func withSymbols(t *testing.T) *loader.Process {
 // symbol of its MethodTable of.
 func TestNames(t *testing.T) {
 	r := runtimeOf(t, withSymbols(t))
+	if r.Version != "9.0" {
+		t.Errorf("its version is %q", r.Version)
+	}
 	r.recordOf(0)
 	mangled := strings.NewReplacer(".", "_", "+", "_", "`", "_", "<", "_", ">", "_", "|", "_", "-", "_")
 	simple := regexp.MustCompile(`^_ZTV\d+(Boxed_)?[A-Z][A-Za-z]+\d*$`) // Int32, String: the language's own types
@@ -119,8 +122,9 @@ func FuzzNames(f *testing.F) {
 		const base = 0x10000
 		r := &Runtime{Image: &loader.Image{}, mem: memtest.Piece[arch.Addr]{At: base, Data: b}}
 		r.types.once.Do(func() {})
-		r.types.metadata = arch.Span{Lo: base, Hi: base + arch.Addr(len(b))}
+		r.metadata = arch.Span{Lo: base, Hi: base + arch.Addr(len(b))}
 		for off := range min(len(b), 64) {
+			r.version()
 			r.types.handles = map[arch.Addr]uint32{1: handleType<<handleKind | uint32(off)}
 			if name := r.metadataName(1); len(name) > maxChain*(maxText+1) {
 				t.Errorf("a name of %d bytes", len(name))

@@ -12,7 +12,8 @@ import (
 // A Runtime is NativeAOT's runtime in a program or library that was compiled
 // with it. It is safe for concurrent use.
 type Runtime struct {
-	Image *loader.Image // the program or library
+	Version string        // "9.0", "" if not known
+	Image   *loader.Image // the program or library
 
 	mem    arch.Memory
 	cpu    *arch.Arch
@@ -21,6 +22,8 @@ type Runtime struct {
 	fields fields
 	store  arch.Addr // the ThreadStore; 0 if it is not known
 	types  typeRecords
+
+	metadata arch.Span // of the program; empty if it is not known
 }
 
 // fields are the places that the runtime is read by, in bytes.
@@ -76,6 +79,8 @@ func open(p *loader.Process, img *loader.Image, a arch.Addr) (*Runtime, error) {
 		return nil, err
 	}
 	r := &Runtime{Image: img, mem: p.Memory, cpu: p.Arch, span: img.Span(), throw: p.ABI.Throw}
+	r.metadata = r.section(sectionMetadata)
+	r.Version = r.version()
 	return r, r.layouts(h)
 }
 
@@ -117,9 +122,9 @@ const maxField = 1 << 16
 // field returns the address of the field off bytes into the structure at a.
 func field(a arch.Addr, off int) arch.Addr { return a + arch.Addr(off) }
 
-// Info says which runtime r is. Its debug header does not give its version.
+// Info says which runtime r is.
 func (r *Runtime) Info() code.Info {
-	return code.Info{Kind: "nativeaot", Image: r.Image, How: "descriptor"}
+	return code.Info{Kind: "nativeaot", Version: r.Version, Image: r.Image, How: "descriptor"}
 }
 
 // Lookup knows no code: that of NativeAOT is native.
