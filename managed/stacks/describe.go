@@ -207,18 +207,15 @@ func (s *Stacks) managedPlace(f *managed.Frame) place {
 	img := s.session.Process.ImageAt(f.PC.Lookup())
 	n := s.name(f.Runtime, &f.Code)
 	if n.unknown {
-		if img != nil {
-			o.Module = img.ID.Name
-		}
+		// The image of the code need not be the method's: a composite image has
+		// code of many assemblies, and any image has instantiations of others'
+		// generic methods.
 		return place{Place: o, lacks: img}
 	}
 	o.Function, o.Module = n.function, n.module
 	m.Name, m.Token = n.m.Name, n.m.Token
 	if n.m.ILStub {
 		m.Code = "stub"
-	}
-	if o.Module == "" && img != nil {
-		o.Module = img.ID.Name
 	}
 	var lacksPDB *loader.PDB
 	if s.lines != nil {

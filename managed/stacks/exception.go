@@ -1,6 +1,8 @@
 package stacks
 
 import (
+	"strings"
+
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/managed"
 	"github.com/seamwalk/seam/managed/code"
@@ -120,5 +122,13 @@ func (x *exceptions) frame(f *code.TraceFrame) Frame {
 	case f.Code.Kind == code.NotManaged:
 		at.PC = arch.PC{}
 	}
-	return Frame{PC: f.PC, SP: f.SP, Place: x.d.place(&at).Place}
+	place := x.d.place(&at).Place
+	if place.Line > 0 && strings.Contains(place.Function, "?") {
+		// A printed trace names a frame by method and line together. Where the
+		// method is known in parts only, the line is left out too.
+		less := *place
+		less.File, less.Line = "", 0
+		place = &less
+	}
+	return Frame{PC: f.PC, SP: f.SP, Place: place}
 }
