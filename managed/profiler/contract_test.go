@@ -134,11 +134,17 @@ func TestContractRows(t *testing.T) {
 	}
 }
 
-// request returns the request of a recorded walk of the seeds case.
+// seedsRequest returns the request of a recorded walk of the seeds case of .NET 10.
 func seedsRequest(t *testing.T, walk string) (*Snapshotter, Request) {
 	t.Helper()
-	n := snapshotter(t, openCase(t, "net10-seeds-x64", "dump.zst"))
-	r := readRecord(t, "net10-seeds-x64")
+	return caseRequest(t, "net10-seeds-x64", walk)
+}
+
+// caseRequest returns the request of a recorded walk.
+func caseRequest(t *testing.T, name, walk string) (*Snapshotter, Request) {
+	t.Helper()
+	n := snapshotter(t, openCase(t, name, "dump.zst"))
+	r := readRecord(t, name)
 	req, _, ok := r.request(r.byName[walk])
 	if !ok {
 		t.Fatal("there is no such walk")
@@ -149,12 +155,18 @@ func seedsRequest(t *testing.T, walk string) (*Snapshotter, Request) {
 // TestContractRowsWithoutWalk are the rows that no walk of a dump shows, but
 // that a request to one does; the records of other processes have them.
 func TestContractRowsWithoutWalk(t *testing.T) {
-	n, good := seedsRequest(t, "seeds-coop-deep/seeded")
+	for name, contextSize := range map[string]int{"net10-seeds-x64": 3232, "net9-seeds-x64": 3104, "net8-seeds-x64": 3104} {
+		t.Run(name, func(t *testing.T) { rowsWithoutWalk(t, name, contextSize) })
+	}
+}
+
+func rowsWithoutWalk(t *testing.T, name string, contextSize int) {
+	n, good := caseRequest(t, name, "seeds-coop-deep/seeded")
 	m, _ := n.s.Thread(good.TID)
 	native := uint32(0)
 	finalizer := uint32(0)
 	var other *code.Thread
-	still := readRecord(t, "net10-seeds-x64").still
+	still := readRecord(t, name).still
 	for i := range n.s.Process.Threads {
 		d := &n.s.Process.Threads[i]
 		if x, _ := n.s.Thread(d.ID); x == nil {
@@ -225,7 +237,9 @@ func TestContractRowsWithoutWalk(t *testing.T) {
 	}
 	// Rows 32 to 34: a callback that answers other than S_OK, success or failure.
 	for _, answer := range []HRESULT{S_FALSE, 2, E_FAIL, 0x80004004, 0xffffffff} {
-		for k := 1; k <= 8; k++ {
+		all := 0
+		n.Do(good, func(Call) HRESULT { all++; return S_OK })
+		for k := 1; k <= all; k++ {
 			calls := 0
 			hr := n.Do(good, func(Call) HRESULT {
 				if calls++; calls == k {
@@ -251,12 +265,12 @@ func TestContractRowsWithoutWalk(t *testing.T) {
 	// every comparison with a record.
 	first := true
 	unseeded := good
-	unseeded.TID = n.req0(t, "seeds-pre-stub")
+	unseeded.TID = n.req0(t, name, "seeds-pre-stub")
 	unseeded.Context = nil
 	n.Do(unseeded, func(c Call) HRESULT {
 		ctx, _ := c.Context()
 		var regs arch.Regs
-		if flags := n.ctx.read(ctx, &regs); len(ctx) != 3232 || c.ContextSize != 3232 || n.pcOf(&regs) != c.IP || first && flags != 0 {
+		if flags := n.ctx.read(ctx, &regs); len(ctx) != contextSize || int(c.ContextSize) != contextSize || n.pcOf(&regs) != c.IP || first && flags != 0 {
 			t.Errorf("19, 20: %d bytes, flags %#x, pc %v of %v", len(ctx), flags, n.pcOf(&regs), c.IP)
 		}
 		first = false
@@ -288,9 +302,9 @@ func TestContractRowsWithoutWalk(t *testing.T) {
 	}
 }
 
-// req0 returns the thread that stands in a situation of the seeds case.
-func (n *Snapshotter) req0(t *testing.T, situation string) uint32 {
-	for tid, at := range readRecord(t, "net10-seeds-x64").still {
+// req0 returns the thread that stands in a situation of a case.
+func (n *Snapshotter) req0(t *testing.T, name, situation string) uint32 {
+	for tid, at := range readRecord(t, name).still {
 		if at == situation {
 			return tid
 		}

@@ -106,47 +106,76 @@ func TestEditedFrames(t *testing.T) {
 	}
 }
 
+// threadFields are where the Threads of a release have fields, on Linux, written down
+// here once more.
+var threadFields = []struct {
+	name                        string
+	state, ret, slot, noSuspend arch.Addr
+}{
+	{"net10-seeds-x64", 0, 152, 160, 56},
+	{"net9-seeds-x64", 0, 152, 160, 56},
+	{"net8-seeds-x64", 8, 280, 288, 160},
+}
+
 // TestEditedHijack is row 55: a return address that the runtime has replaced
 // to get hold of the thread is read as what it was. No dump of a suspended
 // process has one: DoStackSnapshot undoes it before it walks.
 func TestEditedHijack(t *testing.T) {
-	n, req := seedsRequest(t, "seeds-coop-deep/seeded")
-	m, _ := n.s.Thread(req.TID)
-	want, _ := names(n, req, 0)
-	var sps []arch.Addr
-	n.Do(req, func(c Call) HRESULT {
-		regs, _ := c.Registers()
-		sps = append(sps, n.spOf(regs))
-		return S_OK
-	})
-	slot := sps[2] - 8
-	ret, _ := n.mem.Word(slot)
-	const state, link = 0, 112
-	s, _ := n.mem.Word(m.Addr + state)
-	edits := []edit{{slot, 0x4141414141}, {m.Addr + state, s | 0x80}, {m.Addr + link + 40, ret}, {m.Addr + link + 48, uint64(slot)}}
-	h := snapshotter(t, openEdited(t, "net10-seeds-x64", "dump.zst", edits...))
-	if got, hr := names(h, req, 0); got != want || hr != S_OK {
-		t.Errorf("%q, %v (%v), want %q", got, hr, h.Why(), want)
+	for _, f := range threadFields {
+		n, req := caseRequest(t, f.name, "seeds-coop-deep/seeded")
+		m, _ := n.s.Thread(req.TID)
+		want, _ := names(n, req, 0)
+		var sps []arch.Addr
+		n.Do(req, func(c Call) HRESULT {
+			regs, _ := c.Registers()
+			sps = append(sps, n.spOf(regs))
+			return S_OK
+		})
+		slot := sps[2] - 8
+		ret, _ := n.mem.Word(slot)
+		s, _ := n.mem.Word(m.Addr + f.state)
+		edits := []edit{{slot, 0x4141414141}, {m.Addr + f.state, s | 0x80}, {m.Addr + f.ret, ret}, {m.Addr + f.slot, uint64(slot)}}
+		h := snapshotter(t, openEdited(t, f.name, "dump.zst", edits...))
+		if got, hr := names(h, req, 0); got != want || hr != S_OK {
+			t.Errorf("%s: %q, %v (%v), want %q", f.name, got, hr, h.Why(), want)
+		}
+		// Without the mark it is what it says.
+		edits = append(edits[:1], edits[2:]...)
+		h = snapshotter(t, openEdited(t, f.name, "dump.zst", edits...))
+		if got, hr := names(h, req, 0); got != "SeedCoop Mid 0" || hr != S_OK {
+			t.Errorf("%s: %q, %v (%v)", f.name, got, hr, h.Why())
+		}
 	}
-	// Without the mark it is what it says.
-	edits = append(edits[:1], edits[2:]...)
-	h = snapshotter(t, openEdited(t, "net10-seeds-x64", "dump.zst", edits...))
-	if got, hr := names(h, req, 0); got != "SeedCoop Mid 0" || hr != S_OK {
-		t.Errorf("%q, %v (%v)", got, hr, h.Why())
+}
+
+// TestHijackFrames is row 55 once the thread has come to the stub: its HijackFrame
+// leads to the caller of the method that was left.
+func TestHijackFrames(t *testing.T) {
+	for name, tid := range map[string]uint32{"net9-scenarios-x64": 4730, "net8-scenarios-x64": 5128} {
+		n := snapshotter(t, openCase(t, name, "normal.zst"))
+		m, _ := n.s.Thread(tid)
+		if f, missing := n.rp.FrameAt(m.Frame); f.Kind != clr.HijackFrame || missing != 0 {
+			t.Fatalf("%s: %+v", name, f)
+		}
+		got, hr := names(n, Request{TID: tid, Thread: ThreadID(m.Addr), Mode: Suspended}, 0)
+		if got != "SpinCall <Define>b__9_67 <Main>b__0 0" || hr != S_OK {
+			t.Errorf("%s: %q, %v (%v)", name, got, hr, n.Why())
+		}
 	}
 }
 
 // TestEditedForbidSuspend is row 78: in RuntimeThreadSuspended the target is in
 // a region that forbids its suspension, whoever walks it, seed or not.
 func TestEditedForbidSuspend(t *testing.T) {
-	n, req := seedsRequest(t, "seeds-coop-deep/seeded")
-	m, _ := n.s.Thread(req.TID)
-	const link, back = 112, 56
-	at := m.Addr + link - back
-	v, _ := n.mem.Word(at)
-	h := snapshotter(t, openEdited(t, "net10-seeds-x64", "dump.zst", edit{at, v&^0xffffffff | 1}))
-	if got, hr := names(h, req, 0); got != "" || hr != CORPROF_E_STACKSNAPSHOT_UNSAFE || h.Why().Row != 8 {
-		t.Errorf("%q, %v (%v)", got, hr, h.Why())
+	for _, f := range threadFields {
+		n, req := caseRequest(t, f.name, "seeds-coop-deep/seeded")
+		m, _ := n.s.Thread(req.TID)
+		at := m.Addr + f.noSuspend
+		v, _ := n.mem.Word(at)
+		h := snapshotter(t, openEdited(t, f.name, "dump.zst", edit{at, v&^0xffffffff | 1}))
+		if got, hr := names(h, req, 0); got != "" || hr != CORPROF_E_STACKSNAPSHOT_UNSAFE || h.Why().Row != 8 {
+			t.Errorf("%s: %q, %v (%v)", f.name, got, hr, h.Why())
+		}
 	}
 }
 
@@ -224,12 +253,14 @@ func replayAll(n *Snapshotter) (calls int) {
 }
 
 func TestSnapshotAllocations(t *testing.T) {
-	n := snapshotter(t, openCase(t, "net10-scenarios-x64", "normal.zst"))
-	if calls := replayAll(n); calls < 5000 {
-		t.Fatalf("%d callbacks", calls)
-	}
-	if a := testing.AllocsPerRun(3, func() { replayAll(n) }); a > 2 { // the counter and the callback of the test itself
-		t.Errorf("%v allocations in a replay of the process", a)
+	for _, name := range []string{"net10-scenarios-x64", "net9-scenarios-x64", "net8-scenarios-x64"} {
+		n := snapshotter(t, openCase(t, name, "normal.zst"))
+		if calls := replayAll(n); calls < 5000 {
+			t.Fatalf("%s: %d callbacks", name, calls)
+		}
+		if a := testing.AllocsPerRun(3, func() { replayAll(n) }); a > 2 { // the counter and the callback of the test itself
+			t.Errorf("%s: %v allocations in a replay of the process", name, a)
+		}
 	}
 }
 

@@ -65,9 +65,15 @@ func TestFindSeed(t *testing.T) {
 // TestContractFunctionFromIP are rows 63 and 64, with the recorder's addresses
 // and the runtime's answers.
 func TestContractFunctionFromIP(t *testing.T) {
-	n := snapshotter(t, openCase(t, "net10-seeds-x64", "dump.zst"))
+	for _, name := range []string{"net10-seeds-x64", "net9-seeds-x64", "net8-seeds-x64"} {
+		t.Run(name, func(t *testing.T) { functionFromIP(t, name) })
+	}
+}
+
+func functionFromIP(t *testing.T, name string) {
+	n := snapshotter(t, openCase(t, name, "dump.zst"))
 	asked := 0
-	for _, d := range readRecord(t, "net10-seeds-x64").ips {
+	for _, d := range readRecord(t, name).ips {
 		if len(d.N1) < 2 || strings.HasPrefix(d.What, "initialize") {
 			continue // before the runtime has started
 		}
@@ -97,7 +103,7 @@ func TestContractFunctionFromIP(t *testing.T) {
 func TestCheckSeed(t *testing.T) {
 	n := snapshotter(t, openCase(t, "net10-seeds-x64", "dump.zst"))
 	r := readRecord(t, "net10-seeds-x64")
-	tid := n.req0(t, "seeds-coop-deep")
+	tid := n.req0(t, "net10-seeds-x64", "seeds-coop-deep")
 	d := threadOf(t, n.s, tid)
 	found := n.FindSeed(d)
 	if found.Seed == nil {
@@ -111,7 +117,7 @@ func TestCheckSeed(t *testing.T) {
 		n.ctx.write(b, &regs, 0)
 		return b
 	}
-	other := n.FindSeed(threadOf(t, n.s, n.req0(t, "seeds-coop-catch"))).Seed.Context
+	other := n.FindSeed(threadOf(t, n.s, n.req0(t, "net10-seeds-x64", "seeds-coop-catch"))).Seed.Context
 	pc, _ := d.Regs.Get(n.a.PC)
 	rbx := arch.Reg(3)
 	native := change(n.a.PC, int64(pc)-int64(found.Seed.PC))
