@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,7 +123,11 @@ func unpackedBy(t *testing.T, c *coreedit.Core, images []*loader.Image, p packed
 			}
 		}
 		for _, img := range images {
-			put(img.Bias(), img.Bias()+(uint64(img.ID.Size)+0xfff)&^0xfff, 0, img.ID.Name)
+			size := uint64(img.ID.Size)
+			if img.Flat {
+				size = uint64(len(p.files[img.ID.Name]))
+			}
+			put(img.Bias(), img.Bias()+(size+0xfff)&^0xfff, 0, img.ID.Name)
 		}
 		head := le.AppendUint64(le.AppendUint64(nil, uint64(count)), le.Uint64(desc[8:]))
 		whole := append(append(head, b...), text...)
@@ -134,6 +139,10 @@ func unpackedBy(t *testing.T, c *coreedit.Core, images []*loader.Image, p packed
 		return true
 	})
 	for _, img := range images {
+		if img.Flat {
+			c.Hole(img.Bias(), uint64(len(p.files[img.ID.Name])))
+			continue
+		}
 		h, err := objfile.ParsePE(p.files[img.ID.Name])
 		if err != nil {
 			t.Fatal(err)
@@ -162,17 +171,21 @@ func TestCompressedBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	var laid []*loader.Image
+	var laid, flat []*loader.Image
 	host := ""
 	for _, img := range plain.Images {
-		if img.Format == "pe" && !img.Flat && img.ID.Name != "" && !strings.HasSuffix(img.Path, img.ID.Name) {
+		switch {
+		case img.Format != "pe" || img.ID.Name == "" || strings.HasSuffix(img.Path, img.ID.Name):
+		case !img.Flat:
 			laid = append(laid, img)
 			host, _, _ = img.File()
+		case img.Bias()%0x1000 == 0:
+			flat = append(flat, img)
 		}
 	}
 	want := managedFrames(t, plain, laid)
-	if len(laid) < 10 {
-		t.Fatalf("%d assemblies with ReadyToRun code", len(laid))
+	if len(laid) < 10 || len(flat) == 0 {
+		t.Fatalf("%d assemblies with ReadyToRun code, %d flat ones", len(laid), len(flat))
 	}
 	program, err := os.ReadFile(host)
 	if err != nil {
@@ -214,7 +227,7 @@ func TestCompressedBundle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		unpackedBy(t, core, laid, p)
+		unpackedBy(t, core, slices.Concat(laid, flat), p)
 		path := filepath.Join(t.TempDir(), "core")
 		if err := os.WriteFile(path, core.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
@@ -227,6 +240,12 @@ func TestCompressedBundle(t *testing.T) {
 		got := managedFrames(t, proc, laid)
 		if trimmed := managedFrames(t, trimmed(t, proc), laid); fmt.Sprint(trimmed) != fmt.Sprint(got) {
 			t.Errorf("%s: trimmed, it has other frames", c.what)
+		}
+		for _, img := range flat {
+			b := p.files[img.ID.Name]
+			if got := proc.Memory.View(arch.Addr(img.Bias()), len(b)); c.same && !bytes.Equal(got, b) {
+				t.Errorf("%s: %s is not in memory as it is in the bundle", c.what, img.ID.Name)
+			}
 		}
 		for _, img := range proc.Images {
 			img.File() // unpacks those that no frame needed
