@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/coreedit"
+	"github.com/seamwalk/seam/internal/corpus"
 	"github.com/seamwalk/seam/loader"
 	"github.com/seamwalk/seam/managed/code"
 )
@@ -152,6 +154,51 @@ func TestUnwound(t *testing.T) {
 		}
 		if first := (ExInfo{Low: 0x100, High: 0x200}); p.Unwound(&first, 0x180) {
 			t.Errorf("%s on %s: in the first pass", c.version, c.cpu.Name)
+		}
+	}
+}
+
+// TestExInfosOlder reads what .NET 9 and 8 keep of the exceptions in progress on some
+// hundred threads, each at another point of a dispatch. An ExceptionTracker of 8 lies
+// on the heap and leads back to its Thread: one of another thread's is none.
+func TestExInfosOlder(t *testing.T) {
+	for name, back := range map[string]arch.Addr{"net9-callbacks-x64": 0, "net8-callbacks-x64": 0x10} {
+		core, err := coreedit.Read(corpus.Path(t, name, "dump.zst"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fx := &fixture{t, core}
+		r := fx.edited(nil)
+		p, ts := r.Replay(), threadsOf(t, r)
+		n, unwinding, entered, filters := 0, 0, 0, 0
+		var last *code.Thread
+		for i := range ts {
+			for a := ts[i].Exception; a != 0; n++ {
+				e, missing, ok := p.ExInfoAt(a, &ts[i])
+				if !ok || missing != 0 {
+					t.Errorf("%s: the exception at %v of thread %d: %+v, missing %v", name, a, ts[i].OSID, e, missing)
+					break
+				}
+				for what, is := range map[*int]bool{&unwinding: e.Unwinding, &entered: e.Entered, &filters: e.Filter} {
+					if is {
+						*what++
+					}
+				}
+				last, a = &ts[i], e.Prev
+			}
+		}
+		if t.Logf("%s: %d exceptions, %d in the second pass, in %d a handler was entered, in %d a filter", name, n, unwinding, entered, filters); n < 300 || unwinding < 100 || entered < 50 || filters < 20 {
+			t.Errorf("%s: too few", name)
+		}
+		if back == 0 || last == nil {
+			continue
+		}
+		at := last.Exception + back
+		if _, missing, ok := fx.set(at, uint64(last.Addr)+8).Replay().ExInfoAt(last.Exception, last); ok || missing != 0 {
+			t.Errorf("%s: of another thread: %v, missing %v", name, ok, missing)
+		}
+		if _, missing, ok := fx.without(at, 8).Replay().ExInfoAt(last.Exception, last); ok || missing != at {
+			t.Errorf("%s: without its thread: %v, missing %v", name, ok, missing)
 		}
 	}
 }
