@@ -28,14 +28,13 @@ const (
 	CLRToCOMMethodFrame
 	ComMethodFrame
 	ComPrestubMethodFrame
-	// Those from here on ended with .NET 9, MulticastFrame with 8.
+	// Those from here on ended with .NET 9.
 	HelperMethodFrame
 	HelperMethodFrame1
 	HelperMethodFrame2
 	HelperMethodFrame3
 	HelperMethodFrameProtect
 	ProtectByRefsFrame
-	MulticastFrame
 	numFrames
 )
 
@@ -67,7 +66,6 @@ var frameNames = [numFrames]string{
 	HelperMethodFrame3:           "HelperMethodFrame_3OBJ",
 	HelperMethodFrameProtect:     "HelperMethodFrame_PROTECTOBJ",
 	ProtectByRefsFrame:           "ProtectByRefsFrame",
-	MulticastFrame:               "MulticastFrame",
 }
 
 func (k FrameKind) String() string {
@@ -82,7 +80,7 @@ func (k FrameKind) String() string {
 func (k FrameKind) transition() bool {
 	switch k {
 	case PrestubMethodFrame, StubDispatchFrame, CallCountingHelperFrame, ExternalMethodFrame,
-		DynamicHelperFrame, PInvokeCalliFrame, CLRToCOMMethodFrame, MulticastFrame:
+		DynamicHelperFrame, PInvokeCalliFrame, CLRToCOMMethodFrame:
 		return true
 	}
 	return false

@@ -229,7 +229,7 @@ var dacTable8 = dacTable{
 		"FaultingExceptionFrame": 127, "FuncEvalFrame": 128,
 		"HelperMethodFrame": 129, "HelperMethodFrame_1OBJ": 130, "HelperMethodFrame_2OBJ": 131,
 		"HelperMethodFrame_3OBJ": 132, "HelperMethodFrame_PROTECTOBJ": 133,
-		"HijackFrame": 134, "InlinedCallFrame": 135, "MulticastFrame": 136, "PInvokeCalliFrame": 137, "PrestubMethodFrame": 138,
+		"HijackFrame": 134, "InlinedCallFrame": 135, "PInvokeCalliFrame": 137, "PrestubMethodFrame": 138,
 		"ProtectByRefsFrame": 139, "ProtectValueClassFrame": 140, "ResumableFrame": 141, "RedirectedThreadFrame": 142,
 		"StubDispatchFrame": 143, "CallCountingHelperFrame": 144, "ExternalMethodFrame": 145, "DynamicHelperFrame": 146,
 		"ExceptionFilterFrame": 147,
