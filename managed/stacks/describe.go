@@ -2,6 +2,7 @@ package stacks
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/seamwalk/seam/arch"
@@ -169,7 +170,9 @@ func (s *Stacks) nativePlace(f *managed.Frame) place {
 		}
 	}
 	if img != nil {
-		o.Module = img.ID.Name
+		if img.Format != "pe" || !s.mayBeManaged(f.PC.Lookup()) {
+			o.Module = img.ID.Name
+		}
 		o.Link = arch.LinkAddr(uint64(f.PC.Addr) - img.Bias())
 	}
 	return place{Place: o, lacks: lacks}
@@ -189,6 +192,16 @@ func (s *Stacks) ilOffset(rt code.Mapping, f *managed.Frame) int64 {
 		return -1
 	}
 	return int64(il)
+}
+
+// mayBeManaged reports whether a runtime cannot say if the code at pc is its own,
+// because bytes are missing. In an image of code that was compiled ahead of time it
+// then is a method of any assembly: see managedPlace.
+func (s *Stacks) mayBeManaged(pc arch.Addr) bool {
+	return slices.ContainsFunc(s.session.Runtimes, func(rt code.Runtime) bool {
+		_, missing := rt.Lookup(pc)
+		return missing != 0
+	})
 }
 
 // managedPlace describes where a managed frame stands.

@@ -65,3 +65,50 @@ func TestInlined(t *testing.T) {
 		}
 	}
 }
+
+// A lostRuntime lacks the bytes that would say whose code it is.
+type lostRuntime struct{ *clr.Runtime }
+
+func (lostRuntime) Lookup(arch.Addr) (code.Code, arch.Addr) { return code.Code{}, 0x1000 }
+
+// The module of a frame is not known from where its code lies, if that may be a
+// method: an image of code that was compiled ahead of time has those of many.
+func TestModuleUnknown(t *testing.T) {
+	p, err := loader.Open("../../testdata/dumps/net10-hello/core.zst", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s := Of(managed.Open(p, nil), &Options{NoSymbols: true})
+	at := func(name string) managed.Frame {
+		w := s.session.NewWalker()
+		for i := range p.Threads {
+			for ok := w.Start(&p.Threads[i]); ok; ok = w.Next() {
+				if img := p.ImageAt(w.Frame().PC.Lookup()); img != nil && img.ID.Name == name {
+					return managed.Frame{Kind: managed.Native, PC: w.Frame().PC}
+				}
+			}
+		}
+		t.Fatal("no frame in", name)
+		return managed.Frame{}
+	}
+	lib, assembly := at("libc.so.6"), at("System.Private.CoreLib.dll")
+	for _, lost := range []bool{false, true} {
+		if lost {
+			s.session.Runtimes = []code.Runtime{lostRuntime{}}
+		}
+		if got := s.Place(&lib).Module; got != "libc.so.6" {
+			t.Errorf("lost %v: libc is %q", lost, got)
+		}
+		if got := s.Place(&assembly).Module; (got == "") != lost {
+			t.Errorf("lost %v: code in CoreLib's image is of %q", lost, got)
+		}
+	}
+	own := managed.Frame{Kind: managed.Managed, PC: assembly.PC, Runtime: lostRuntime{}, Code: code.Code{Kind: code.ReadyToRun}}
+	if o := (&Stacks{session: s.session, methods: s.methods}).managedPlace(&own); o.Module != "" || o.Function != "" {
+		t.Errorf("a method that is not known is %q of %q", o.Function, o.Module)
+	}
+}
+
+func (lostRuntime) Describe(*code.Code) (code.Method, error) { return code.Method{}, code.ErrNoMethod }
+func (lostRuntime) ILOffset(arch.PC) (uint32, bool)          { return 0, false }
