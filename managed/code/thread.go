@@ -108,4 +108,9 @@ const (
 	RoleUnknown    Role = "" // the program's own, or not known
 	RoleFinalizer  Role = "finalizer"
 	RoleThreadPool Role = "threadpool" // a worker of the thread pool, or its gate
+	RoleTiering    Role = "tiering"    // compiles methods anew that run often
+	RoleGC         Role = "gc"         // collects garbage, and does nothing else
+	RoleDebugger   Role = "debugger"   // serves debuggers
+	RoleWaits      Role = "waits"      // ends the waits of other threads
+	RoleSignals    Role = "signals"    // handles signals
 )

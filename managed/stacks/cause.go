@@ -180,7 +180,7 @@ func (s *Stacks) fatal(tid uint32) string {
 	case asked:
 		return "FailFast"
 	}
-	return "fatal error of the runtime"
+	return "FailFast, or a fatal error of the runtime" // whose frames look the same where methods have no names
 }
 
 // maxAsked is how many managed frames tell who has asked for the end.

@@ -17,11 +17,12 @@ import (
 type describer struct {
 	s      *Stacks
 	places map[placeKey]place
-	counts Counts  // of the stack so far
-	lack   lack    // of the stack so far
-	last   arch.PC // of the frame before
-	shown  int     // frames of the stack that are kept, without gaps
-	spare  []Frame // room for the next stack
+	counts Counts    // of the stack so far
+	lack   lack      // of the stack so far
+	last   arch.PC   // of the frame before
+	role   code.Role // that a function of the stack so far tells
+	shown  int       // frames of the stack that are kept, without gaps
+	spare  []Frame   // room for the next stack
 }
 
 // A placeKey is what the description of a frame depends on, but for its stack
@@ -42,6 +43,7 @@ func faulted(f *managed.Frame) bool {
 // a line for it if there is none.
 type place struct {
 	*Place
+	role     code.Role
 	lacks    *loader.Image
 	lacksPDB *loader.PDB
 }
@@ -77,6 +79,9 @@ func (d *describer) frame(f *managed.Frame) Frame {
 	p := d.place(f)
 	if p.lacks != nil {
 		d.lack.unnamed[p.lacks]++
+	}
+	if p.role != code.RoleUnknown {
+		d.role = p.role
 	}
 	if p.lacksPDB != nil {
 		d.lack.unlined[p.lacksPDB]++
@@ -123,7 +128,9 @@ func (d *describer) place(f *managed.Frame) place {
 // end ends the stack of out.
 func (d *describer) end(out *Thread, stop unwind.Stop) {
 	s := d.s
-	out.Stop = s.stop(stop)
+	if out.Stop = s.stop(stop); out.Role == code.RoleUnknown {
+		out.Role = d.role
+	}
 	if d.counts.Threads++; !out.Stop.Complete {
 		s.need(stop)
 	}
@@ -142,7 +149,7 @@ func (d *describer) end(out *Thread, stop unwind.Stop) {
 
 // forget forgets what was counted of a stack.
 func (d *describer) forget() {
-	d.counts, d.last = Counts{}, arch.PC{}
+	d.counts, d.last, d.role = Counts{}, arch.PC{}, code.RoleUnknown
 	clear(d.lack.unnamed)
 	clear(d.lack.unlined)
 }
@@ -175,7 +182,7 @@ func (s *Stacks) nativePlace(f *managed.Frame) place {
 		}
 		o.Link = arch.LinkAddr(uint64(f.PC.Addr) - img.Bias())
 	}
-	return place{Place: o, lacks: lacks}
+	return place{Place: o, role: roleOf(o.Function), lacks: lacks}
 }
 
 // ilOffset returns the byte of its method's IL that f stands at, -1 where that is not
@@ -241,7 +248,7 @@ func (s *Stacks) managedPlace(f *managed.Frame) place {
 	if def := s.imageNamed(n.m.Module); def != nil {
 		img = def // the image that holds the name, not the one that holds the code
 	}
-	return place{o, img, lacksPDB}
+	return place{Place: o, lacks: img, lacksPDB: lacksPDB}
 }
 
 // inlined describes the calls that were inlined where f stands. What is missing for

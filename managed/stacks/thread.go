@@ -14,7 +14,7 @@ import (
 type Thread struct {
 	TID       uint32
 	Name      string     // that the program or the system gave it; "" if it has none
-	Role      code.Role  // what the runtime has it for; "" if nothing, or not known
+	Role      code.Role  // what a runtime has it for; "" if nothing, or not known. Some are known by the functions of its stack
 	Mode      Mode       // of the runtime's Thread object
 	ManagedID uint32     // of the runtime's Thread object; 0: not known, or Mode is [Unmanaged]
 	Crashed   bool       // the dump was made because of this thread
@@ -136,7 +136,7 @@ func (t *Thread) String() string {
 		fmt.Fprintf(&b, ", %s", t.Mode)
 	}
 	if t.Role != code.RoleUnknown {
-		b.WriteString(", " + roleText(t.Role))
+		b.WriteString(", " + roles[t.Role])
 	}
 	if t.Crashed {
 		b.WriteString(", crashed")
@@ -145,17 +145,6 @@ func (t *Thread) String() string {
 		b.WriteString(", in " + e.String())
 	}
 	return b.String()
-}
-
-// roleText says what a thread is for in words.
-func roleText(r code.Role) string {
-	switch r {
-	case code.RoleFinalizer:
-		return "finalizer thread"
-	case code.RoleThreadPool:
-		return "thread pool"
-	}
-	return string(r)
 }
 
 // String tells what the code is called and where in it the pc lies, as in
