@@ -121,12 +121,12 @@ func (f *shared) openWith(path string, opt loader.Options) (*dump, error) {
 	}
 	f.tellUnused(p)
 	d := &dump{Process: p, limit: f.limit}
-	if d.selected, err = f.selectThreads(p); err != nil {
+	d.session = managed.Open(p, nil)
+	d.stacks = stacks.Of(d.session, &stacks.Options{Limit: f.limit, NoSymbols: f.noSymbols || !f.symbols})
+	if d.selected, err = f.selectThreads(d.stacks.Threads()); err != nil {
 		p.Close()
 		return nil, err
 	}
-	d.session = managed.Open(p, nil)
-	d.stacks = stacks.Of(d.session, &stacks.Options{Limit: f.limit, NoSymbols: f.noSymbols || !f.symbols})
 	return d, nil
 }
 
@@ -220,26 +220,23 @@ func (f *shared) tellUnused(p *loader.Process) {
 	}
 }
 
-// selectThreads returns the threads that --thread asks for, in the order of the dump.
-func (f *shared) selectThreads(p *loader.Process) ([]*loader.Thread, error) {
+// selectThreads returns those of all threads that --thread asks for.
+func (f *shared) selectThreads(all []*loader.Thread) ([]*loader.Thread, error) {
+	if len(f.threads) == 0 {
+		return all, nil
+	}
 	var want []uint32
 	for _, s := range f.threads {
 		n, err := strconv.ParseUint(s, 0, 32)
 		if err != nil {
 			return nil, misuse("--thread %s: not a thread id", s)
 		}
-		if !slices.ContainsFunc(p.Threads, func(t loader.Thread) bool { return t.ID == uint32(n) }) {
-			return nil, fmt.Errorf("--thread %s: the dump has no such thread; seam info lists its %d", s, len(p.Threads))
+		if !slices.ContainsFunc(all, func(t *loader.Thread) bool { return t.ID == uint32(n) }) {
+			return nil, fmt.Errorf("--thread %s: the dump has no such thread; seam info lists its %d", s, len(all))
 		}
 		want = append(want, uint32(n))
 	}
-	var out []*loader.Thread
-	for i := range p.Threads {
-		if t := &p.Threads[i]; len(want) == 0 || slices.Contains(want, t.ID) {
-			out = append(out, t)
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(all, func(t *loader.Thread) bool { return !slices.Contains(want, t.ID) }), nil
 }
 
 // style returns how text on out looks. It checks the flags that say what is
@@ -275,8 +272,8 @@ func (f *shared) style(out io.Writer) (report.Style, error) {
 	return s, nil
 }
 
-// walk walks the selected threads and calls emit with the stack of each, in the
-// order of the dump. With --strict it returns errStrict if a stack was incomplete,
+// walk walks the selected threads and calls emit with the stack of each, in
+// their order. With --strict it returns errStrict if a stack was incomplete,
 // after the last stack.
 func (f *shared) walk(d *dump, emit func(*stacks.Thread) error) error {
 	p := newProgress(len(d.selected))

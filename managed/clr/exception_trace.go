@@ -68,9 +68,14 @@ func (r *Runtime) element(a arch.Addr) (f code.TraceFrame, ok bool) {
 		return f, false
 	}
 	f.SP, f.Rethrown = arch.Addr(sp), flags&elementRethrown != 0
-	f.PC = arch.PC{Addr: arch.Addr(ip), Exact: true}
+	// An element that was not adjusted is that of a fault. When the runtime prints a
+	// trace it looks one byte in front of that, too, which in optimized code may
+	// belong to the statement before (DebugStackTrace::Element::InitPass2,
+	// src/coreclr/vm/debugdebugger.cpp of .NET 9: a program printed the line above
+	// that of its null reference). A stored trace has the lines that were printed.
+	f.PC = arch.PC{Addr: arch.Addr(ip)}
 	if ip != 0 && flags&elementAdjusted != 0 {
-		f.PC = arch.PC{Addr: arch.Addr(ip) + 1}
+		f.PC.Addr++
 	}
 	if ip != 0 {
 		f.Code, _ = r.Lookup(f.PC.Lookup())

@@ -67,7 +67,7 @@ func TestTrace(t *testing.T) {
 		for i, g := range got {
 			want := code.TraceFrame{SP: 0x7ffd0000 + 8*arch.Addr(i), Rethrown: i%3 == 1, Code: code.Code{Method: 0x60000000 + arch.Addr(i)}}
 			if want.PC = (arch.PC{Addr: 0x40000001 + arch.Addr(i)}); i%3 == 2 {
-				want.PC = arch.PC{Addr: 0x40000000 + arch.Addr(i), Exact: true} // a fault's own
+				want.PC = arch.PC{Addr: 0x40000000 + arch.Addr(i)} // a fault's own
 			}
 			if g != want {
 				t.Errorf("%s: frame %d is %+v, want %+v", what, i, g, want)
