@@ -223,6 +223,36 @@ func TestDacTable(t *testing.T) {
 	}
 }
 
+// TestUnknownBuild reads recorded dumps as those of a build that no table knows and
+// whose file is not at hand, so that nothing tells its release: that of .NET 8 and of
+// 9 are told apart by what their tables of variables lead to.
+func TestUnknownBuild(t *testing.T) {
+	for name, version := range map[string]string{
+		"net10-hello-x64/normal": "10.0", "net10-hello-arm64/dump": "10.0", "net9-transitions-x64/dump": "9.0", "net9-callbacks-x64/dump": "9.0",
+		"net8-transitions-x64/dump": "8.0", "net8-callbacks-x64/dump": "8.0",
+	} {
+		p, err := loader.Open(corpus.Path(t, filepath.Dir(name), filepath.Base(name)+".zst"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		rts, warns := Open(p)
+		if len(rts) != 1 {
+			t.Fatalf("%s: %v", name, warns)
+		}
+		id := &rts[0].Image.ID
+		was := *id
+		id.BuildID = strings.Repeat("0", len(id.BuildID))
+		got := byDacTable(p, rts[0].Image, nil)
+		*id = was
+		if got == nil || got.Version != version || len(got.Lacks) > 0 || got.How != "table" {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		sameReading(t, name, got, rts[0])
+	}
+}
+
 // sameReading holds all that two runtimes read of one process against each other.
 func sameReading(t *testing.T, name string, got, want *Runtime) {
 	t.Helper()
