@@ -27,7 +27,7 @@ type entryTally struct {
 func TestEntryPoints(t *testing.T) {
 	images := corpus.Images(t)
 	totals := map[string]*entryTally{}
-	for _, path := range corpus.Dumps(t, `^(net10.*-(x64|arm64)|azmcp-linux.*|deep-dotnet-x64)/`) {
+	for _, path := range corpus.Dumps(t, `^(net(8|9|10).*-(x64|arm64)|azmcp-linux.*|deep-dotnet-x64)/`) {
 		if strings.Contains(path, "-win-") {
 			continue
 		}

@@ -18,7 +18,7 @@ type verdict struct{ tried, right, refused, wrong int }
 // figures.
 func TestRescueTruth(t *testing.T) {
 	total := map[string]map[string]*verdict{}
-	for _, path := range corpus.Dumps(t, `^(net10-.*|deep-.*|native-arm64)/`) {
+	for _, path := range corpus.Dumps(t, `^(net(8|9|10)-.*|deep-.*|native-arm64)/`) {
 		p, err := loader.Open(path, &loader.Options{Find: loader.DirFinder(corpus.Images(t))})
 		if err != nil {
 			continue // a minidump

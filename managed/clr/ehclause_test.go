@@ -109,7 +109,7 @@ func TestReadyToRunClauses(t *testing.T) {
 // handler or a filter of its method's clauses; a program with one exception filter
 // has more handlers than filters.
 func TestRecordedClauses(t *testing.T) {
-	for _, path := range corpus.Dumps(t, `^net10-scenarios-(x64|arm64)`) {
+	for _, path := range corpus.Dumps(t, `^net(8|9|10)-scenarios-(x64|arm64)`) {
 		p, err := loader.Open(path, nil)
 		if err != nil {
 			t.Fatal(err)

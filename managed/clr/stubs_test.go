@@ -30,7 +30,7 @@ func TestStubSections(t *testing.T) {
 // kinds, and of call-counting stubs where methods are counted. A FixupPrecode's
 // data lead to code or to the stub that makes it.
 func TestRecordedStubs(t *testing.T) {
-	for _, path := range corpus.Dumps(t, `^net10-(scenarios|r2r|hello)-(x64|arm64)`) {
+	for _, path := range corpus.Dumps(t, `^net(8|9|10)-(scenarios|r2r|hello)-(x64|arm64)`) {
 		p, err := loader.Open(path, nil)
 		if err != nil {
 			t.Fatal(err)
