@@ -18,7 +18,7 @@ type program struct {
 	image *Image // nil if it is not known
 
 	once  bin.Once
-	files map[string]*bundleFile // the compressed ones of its bundle, by name without folders
+	files map[string]*bundleFile // of its bundle, by name without folders
 	taken atomic.Uint64          // bytes that they were unpacked to, or claimed
 }
 
@@ -44,9 +44,9 @@ func (s *source) fromBundle() bool {
 			return false
 		}
 	}
-	f := s.p.program.packed(m.src)[s.id.Name]
-	if f == nil {
-		return false
+	f := s.p.program.bundled(m.src)[s.id.Name]
+	if f == nil || f.packed == 0 {
+		return false // one that is not compressed is mapped
 	}
 	data, err := f.unpack(m.src.bytes(), &s.p.program.taken)
 	if err != nil {
@@ -63,18 +63,37 @@ func (s *source) fromBundle() bool {
 	return true
 }
 
-// packed returns the compressed files of the bundle that host is.
-func (p *program) packed(host *source) map[string]*bundleFile {
+// bundled returns the files of the bundle that host is.
+func (p *program) bundled(host *source) map[string]*bundleFile {
 	p.once.Do(func() {
 		p.files = map[string]*bundleFile{}
 		files := bundleFiles(host.bytes(), host.progs())
 		for i := range files {
-			if f := &files[i]; f.packed != 0 {
-				p.files[baseName(f.name)] = f
-			}
+			p.files[baseName(files[i].name)] = &files[i]
 		}
 	})
 	return p.files
+}
+
+// bundledFile returns the bytes of a file in the bundle of the program, with the
+// program's path; nil if it has none of that name.
+func (p *Process) bundledFile(name string) (data []byte, path string) {
+	m := p.program.image
+	if m == nil || m.src == nil || m.src.open() == nil {
+		return nil, ""
+	}
+	f := p.program.bundled(m.src)[name]
+	switch {
+	case f == nil:
+		return nil, ""
+	case f.packed == 0:
+		return bin.Slice(m.src.bytes(), f.off, f.size), m.src.file
+	}
+	data, err := f.unpack(m.src.bytes(), &p.program.taken)
+	if err != nil {
+		p.warnLate("bundle_broken", "%s in the bundle %s: %v", f.name, m.src.file, err)
+	}
+	return data, m.src.file
 }
 
 // maxHead is how much is unpacked of a file for the sake of its headers, in bytes.

@@ -109,6 +109,10 @@ func (f *PDB) open() {
 			f.refused = fmt.Sprintf("%s is not the %s of the dump: %s", path, f.Name, why)
 			f.p.held.drop(c.data)
 		}
+		if b, path := f.p.bundledFile(f.Name); b != nil && f.differs(b) == "" {
+			f.mapped, f.file, f.refused = b, path, ""
+			return
+		}
 		f.state = ImageNotFound
 		if f.refused != "" {
 			f.state = ImageDiffers

@@ -174,8 +174,8 @@ func (g *imageList) layUnpacked() {
 		if host == nil || host.src == nil || host.src.open() == nil {
 			return
 		}
-		f := g.p.program.packed(host.src)[m.ID.Name]
-		if f == nil {
+		f := g.p.program.bundled(host.src)[m.ID.Name]
+		if f == nil || f.packed == 0 {
 			continue
 		}
 		head, err := f.head(host.src.bytes())

@@ -31,8 +31,12 @@ type packed struct {
 	files  map[string][]byte // by name, as they were
 }
 
-// compress makes a compressed bundle of a plain one. pack packs one file.
-func compress(t *testing.T, plain []byte, pack func(name string, b []byte) (packed []byte, size int)) packed {
+// bundledPDB is the PDB of the program, as IncludeSymbolsInSingleFile puts it into the
+// bundle.
+const bundledPDB = "scenarios.pdb"
+
+// compress makes a compressed bundle of a plain one, and of a PDB. pack packs one file.
+func compress(t *testing.T, plain, pdb []byte, pack func(name string, b []byte) (packed []byte, size int)) packed {
 	t.Helper()
 	le := binary.LittleEndian
 	mark := bytes.Index(plain, bundleMarker)
@@ -54,6 +58,10 @@ func compress(t *testing.T, plain []byte, pack func(name string, b []byte) (pack
 		files, at = append(files, f), end
 		first = min(first, f.off)
 	}
+	files = append(files, file{off: uint64(len(plain)), size: uint64(len(pdb)), rest: append([]byte{5, byte(len(bundledPDB))}, bundledPDB...)})
+	plain = slices.Concat(plain, pdb)
+	head = bytes.Clone(head)
+	le.PutUint32(head[8:], uint32(len(files)))
 	out := bytes.Clone(plain[:first])
 	p := packed{first: first, files: map[string][]byte{}}
 	for i := range files {
@@ -191,6 +199,14 @@ func TestCompressedBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pdbs, _ := filepath.Glob(filepath.Join(images, "pdb", bundledPDB, "51EC89CF*", bundledPDB))
+	if len(pdbs) != 1 {
+		t.Fatalf("%d PDBs", len(pdbs))
+	}
+	pdb, err := os.ReadFile(pdbs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	broken := func(name string, b []byte) ([]byte, int) {
 		p, n := deflate(name, b)
 		switch name {
@@ -211,7 +227,7 @@ func TestCompressedBundle(t *testing.T) {
 		warns int
 		same  bool
 	}{{"sound", deflate, 0, true}, {"broken", broken, 4, false}} {
-		p := compress(t, program, c.pack)
+		p := compress(t, program, pdb, c.pack)
 		dir := t.TempDir()
 		for _, lib := range []string{"libc.so.6", "ld-linux-x86-64.so.2", "librecorder.so", "libstdc++.so.6"} {
 			if paths, _ := filepath.Glob(filepath.Join(images, "elf", "*", lib)); len(paths) > 0 {
@@ -240,6 +256,18 @@ func TestCompressedBundle(t *testing.T) {
 		got := managedFrames(t, proc, laid)
 		if trimmed := managedFrames(t, trimmed(t, proc), laid); fmt.Sprint(trimmed) != fmt.Sprint(got) {
 			t.Errorf("%s: trimmed, it has other frames", c.what)
+		}
+		for _, img := range plain.Images {
+			if img.ID.Name != "scenarios.dll" || !img.Flat {
+				continue
+			}
+			f := proc.PDB(arch.Addr(img.Bias()))
+			if f == nil {
+				t.Fatal("scenarios.dll names no PDB")
+			}
+			if path, why, text := f.File(); path != filepath.Join(dir, "scenarios") || !bytes.Equal(f.Bytes(), pdb) {
+				t.Errorf("%s: the PDB in the bundle: %s, %v, %s", c.what, path, why, text)
+			}
 		}
 		for _, img := range flat {
 			b := p.files[img.ID.Name]
