@@ -26,6 +26,10 @@ Where the way from a frame to its caller is lost, a line says so and why, and th
 stack goes on from what the runtime itself noted on it. At the end stands what is
 missing, and which files would supply it.
 
+A managed frame has its line of source where the portable PDB of its assembly is at
+hand: within the assembly, beside it, or in --images. With -v the whole path stands
+there.
+
 Of a process that crashed, the first line says what ended it: the unhandled
 exception, Environment.FailFast and its message, a stack overflow, or a signal. The
 thread comes first. Below the heading of a thread in an exception stand the inner
@@ -52,7 +56,7 @@ With -v each frame has its stack pointer, and how it was found:
 	f.dumpFlags(cmd, "a stack is incomplete or has a gap, or there is none")
 	f.threadFlag(cmd)
 	f.limitFlag(cmd, "frames of a stack")
-	f.formatFlag(cmd, "stack pointers, and how each frame was found", report.Formats()...)
+	f.formatFlag(cmd, "stack pointers, how each frame was found, paths of source files", report.Formats()...)
 	f.symbolFlags(cmd)
 	f.widthFlag(cmd)
 	cmd.Flags().BoolVar(&f.asProfiler, "as-profiler", false, "show what a profiler would have seen: DoStackSnapshot's callbacks, native runs walked from their contexts")

@@ -36,7 +36,7 @@ type Output interface {
 type Style struct {
 	Color   bool
 	Width   int  // of a line, in characters; 0: as long as it takes
-	Verbose bool // show stack pointers and how each frame was found
+	Verbose bool // show stack pointers, how each frame was found, and whole paths of source files
 	Fold    bool // write repeated runs of frames once
 }
 
