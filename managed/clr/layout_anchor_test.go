@@ -173,6 +173,24 @@ func TestLeadsToTypes(t *testing.T) {
 	}
 }
 
+// TestOffsetOf: an image that was stopped while it was loaded does not outvote the
+// others, and where none can tell nothing is said.
+func TestOffsetOf(t *testing.T) {
+	for _, test := range []struct {
+		says []verdict
+		want verdict
+	}{
+		{nil, unknown}, {[]verdict{unknown, unknown}, unknown}, {[]verdict{unknown, confirmed}, confirmed}, {[]verdict{refuted, unknown}, refuted},
+		{[]verdict{confirmed, refuted, confirmed}, confirmed}, {[]verdict{confirmed, refuted}, refuted}, {[]verdict{refuted, confirmed, refuted}, refuted},
+	} {
+		n := -1
+		got := offsetOf(make([]rangeSection, len(test.says)), 0, func(rangeSection, int) verdict { n++; return test.says[n] })
+		if got != test.want {
+			t.Errorf("%v: %v, want %v", test.says, got, test.want)
+		}
+	}
+}
+
 // TestDerive moves what a row says of ReadyToRun code, which the images of the
 // process then correct.
 func TestDerive(t *testing.T) {

@@ -71,16 +71,20 @@ func (r *Runtime) derive(own *contract) (lacks []string) {
 	return lacks
 }
 
-// offsetOf asks all images for an offset. One that refutes it settles it.
-func offsetOf(images []rangeSection, at int, fits func(s rangeSection, at int) verdict) (all verdict) {
+// offsetOf asks all images for an offset: most of those that can tell settle it. One
+// may have been stopped in the midst of being loaded.
+func offsetOf(images []rangeSection, at int, fits func(s rangeSection, at int) verdict) verdict {
+	var n [refuted + 1]int
 	for _, s := range images {
-		if v := fits(s, at); v == refuted {
-			return refuted
-		} else if v == confirmed {
-			all = confirmed
-		}
+		n[fits(s, at)]++
 	}
-	return all
+	switch {
+	case n[confirmed] > n[refuted]:
+		return confirmed
+	case n[refuted] > 0:
+		return refuted
+	}
+	return unknown
 }
 
 // infoFits reports whether the Module of an image has its ReadyToRunInfo at an
