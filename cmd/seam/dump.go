@@ -210,7 +210,8 @@ func (f *shared) tellUnused(p *loader.Process) {
 			if len(file.Find(m.ID, m.Path)) > 0 {
 				return true
 			}
-			pdb := p.PDB(arch.Addr(m.Bias()))
+			var pdb *loader.PDB
+			p.GuardRetry(func() { pdb = p.PDB(arch.Addr(m.Bias())) })
 			return m.Format == "pe" && pdb != nil && len(file.Find(loader.ImageID{Name: pdb.Name, PDB: pdb.ID}, "")) > 0
 		}
 		if err == nil && !slices.ContainsFunc(p.Images, used) {
