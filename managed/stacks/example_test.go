@@ -205,3 +205,28 @@ func ExampleStacks_Describe() {
 	// native ? [0x5fb3cc]
 	// S_OK
 }
+
+// What ended a process that crashed, and the stack trace of the exception that
+// nobody handled.
+func ExampleStacks_Cause() {
+	process, err := loader.Open("../../testdata/dumps/net10-crash-unhandled/core.zst", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer process.Close()
+	named := stacks.Of(managed.Open(process, nil), nil)
+	fmt.Println(named.Cause())
+	thread := named.Thread(named.Threads()[0])
+	for _, f := range thread.Exception.Frames {
+		fmt.Println("  at", f.Function)
+	}
+	// Output:
+	// unhandled System.ApplicationException: unhandled scenario, in thread 19702
+	//   at Crash.Run.lambda_0()
+	//   at Crash.Level(int, System.Action)
+	//   at Crash.Level(int, System.Action)
+	//   at Crash.Level(int, System.Action)
+	//   at Crash.Level(int, System.Action)
+	//   at Crash.Run(string)
+	//   at Program.Main(string[])
+}
