@@ -94,6 +94,17 @@ func (i *Instruction) Calls() bool {
 	return i.Op >= OpJmp && i.Op <= OpCalli || i.Op == OpCallvirt || i.Op == OpNewobj
 }
 
+// Loads reports whether i puts a local variable, an argument or null on the stack and
+// does nothing else.
+func (i *Instruction) Loads() bool {
+	const ldarg0, ldloc3, ldargS, ldlocS, ldnull, ldarg, ldloc = 0x02, 0x09, 0x0e, 0x11, 0x14, 0xfe09, 0xfe0c
+	switch i.Op {
+	case ldargS, ldlocS, ldnull, ldarg, ldloc:
+		return true
+	}
+	return i.Op >= ldarg0 && i.Op <= ldloc3
+}
+
 // Jumps returns where a branch may lead to.
 func (i *Instruction) Jumps() (to []uint32) {
 	long := i.Operand
@@ -189,36 +200,54 @@ func (m *Metadata) UserString(t Token) (string, error) {
 // userString is the table that a token of #US names; it is none (III.4.16).
 const userString Table = 0x70
 
-// Called names the method that a token of a call names: the class and the method,
-// "System.Environment", "FailFast". The name of a class that is no plain one, as a
-// generic instance, is "".
-func (m *Metadata) Called(t Token) (class, name string, err error) {
+// A Callee is the method that a call names.
+type Callee struct {
+	Class  string // "System.Environment"; "" if it is no plain class, as a generic instance
+	Name   string
+	Params int // how many it has, this not among them
+}
+
+// Called reads what a token of a call names.
+func (m *Metadata) Called(t Token) (c Callee, err error) {
+	var sig []byte
+	class := Token(0)
 	switch t.Table() {
 	case MethodDef:
 		d, err := m.Method(t.Row())
 		if err != nil {
-			return "", "", err
+			return c, err
 		}
 		owner, err := m.Owner(t.Row())
 		if err != nil {
-			return "", "", err
+			return c, err
 		}
-		class, err = m.TypeName(Token(TypeDef)<<24 | Token(owner))
-		return class, d.Name, err
+		c.Name, sig, class = d.Name, d.Signature, Token(TypeDef)<<24|Token(owner)
 	case memberRef:
 		r, err := m.row(memberRef, t.Row())
 		if err != nil {
-			return "", "", err
+			return c, err
 		}
-		if name, err = m.text(r.col(1)); err != nil {
-			return "", "", err
+		if c.Name, err = m.text(r.col(1)); err != nil {
+			return c, err
+		}
+		if sig, err = m.blob(r.col(2)); err != nil {
+			return c, err
 		}
 		if tab, rid := decode(memberRefParent, r.col(0)); tab == TypeRef || tab == TypeDef {
-			class, err = m.TypeName(Token(tab)<<24 | Token(rid))
+			class = Token(tab)<<24 | Token(rid)
 		}
-		return class, name, err
+	default:
+		return c, &Error{"the token of a call", m.at, false}
 	}
-	return "", "", &Error{"the token of a call", m.at, false}
+	const generic = 0x10 // a number of generic parameters follows (II.23.2.1)
+	if len(sig) < 2 || sig[0]&generic != 0 {
+		return c, &Error{"the signature of a call", m.at, false}
+	}
+	n, _ := Compressed(sig[1:])
+	if c.Params = int(n); class != 0 {
+		c.Class, err = m.TypeName(class)
+	}
+	return c, err
 }
 
 const memberRef Table = 0x0a

@@ -113,14 +113,32 @@ func (r *Runtime) literal(f *code.Standing) (s string, ok bool) {
 	list := ecma.Instructions(il)
 	off, known := r.ILOffset(f.PC)
 	k, ok := callAt(list, off, known)
-	if !ok || k == 0 || list[k].Op != ecma.OpCall || list[k-1].Op != ecma.OpLdstr || jumpsTo(list, list[k].At) {
+	if !ok || list[k].Op != ecma.OpCall {
 		return "", false
 	}
-	if class, name, err := meta.Called(list[k].Token()); err != nil || class != failClass || name != failMethod {
+	callee, err := meta.Called(list[k].Token())
+	if err != nil || callee.Class != failClass || callee.Name != failMethod {
 		return "", false
 	}
-	s, err = meta.UserString(list[k-1].Token())
+	if k, ok = firstArgument(list, k, callee.Params); !ok || list[k].Op != ecma.OpLdstr {
+		return "", false
+	}
+	s, err = meta.UserString(list[k].Token())
 	return s, err == nil
+}
+
+// firstArgument returns the instruction that loads the first argument of the call
+// list[call], if each argument is loaded by one instruction, right before it.
+func firstArgument(list []ecma.Instruction, call, params int) (k int, ok bool) {
+	if params < 1 || params > call {
+		return 0, false
+	}
+	for i := call - params; i < call; i++ {
+		if i > call-params && !list[i].Loads() || jumpsTo(list, list[i+1].At) {
+			return 0, false
+		}
+	}
+	return call - params, true
 }
 
 // callAt returns the call that code stands in whose IL offset is off: the first from

@@ -84,6 +84,25 @@ func TestCallAt(t *testing.T) {
 	if k, ok := callAt(list[:2], 0, false); !ok || k != 1 {
 		t.Errorf("the only call: %d, %v", k, ok)
 	}
+	two := ecma.Instructions([]byte{0x72, 1, 0, 0, 0x70, 0x07, 0x28, 2, 0, 0, 0x0a, 0x2b, 0xf8})
+	for _, tt := range []struct {
+		list         []ecma.Instruction
+		call, params int
+		k            int // -1: not known
+	}{
+		{list, 1, 1, 0},
+		{list, 3, 1, -1},    // a branch leads to the call
+		{two, 2, 2, -1},     // and to the second argument
+		{two[:3], 2, 2, 0},  // ldstr, ldloc.1
+		{two[:3], 2, 1, 1},  // ldloc.1 alone
+		{list, 3, 2, -1},    // a call is no argument
+		{two[:3], 2, 3, -1}, // more than there are
+		{two[:3], 2, 0, -1},
+	} {
+		if k, ok := firstArgument(tt.list, tt.call, tt.params); ok != (tt.k >= 0) || ok && k != tt.k {
+			t.Errorf("call %d with %d arguments: %d, %v", tt.call, tt.params, k, ok)
+		}
+	}
 	if jumpsTo(list, 5) || !jumpsTo(list, 15) {
 		t.Error("branches are not followed")
 	}

@@ -74,7 +74,10 @@ const (
 
 // A TraceFrame is a frame of the stack trace that an exception object has.
 type TraceFrame struct {
-	PC   arch.PC   // the return address, or the instruction that caused a fault; its Addr is 0 if the runtime has not noted it
+	// PC is the return address, or the instruction that caused a fault, which need
+	// not be marked as exact: CoreCLR notes one like the other. Its Addr is 0 if the
+	// runtime has not noted it.
+	PC   arch.PC
 	SP   arch.Addr // stack pointer of the frame while it was on a stack; 0 if it is not known
 	Code Code      // Method, and what there is now at the pc if that is the same method's code
 	// Native: the code is native, which the runtime knows nothing of; Code is empty.
