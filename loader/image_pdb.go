@@ -85,14 +85,19 @@ func (f *PDB) Bytes() []byte {
 	return f.p.held.whole(f.mapped)
 }
 
+// maxEmbedded bounds the embedded PDBs of a process together, in bytes, unpacked:
+// once there are so many, no other one is taken.
+const maxEmbedded = 1 << 29
+
 // open takes the embedded PDB if the dump has its bytes, else the first file that
 // is of the image's build.
 func (f *PDB) open() {
 	f.once.Do(func() {
 		f.state = Present
-		if b := f.p.Memory.View(f.in.Lo, int(f.in.Hi-f.in.Lo)); f.in.Hi != 0 && b != nil {
+		if b := f.p.Memory.View(f.in.Lo, int(f.in.Hi-f.in.Lo)); f.in.Hi != 0 && b != nil && f.p.embedded.Load() < maxEmbedded {
 			if b, err := objfile.UnpackPDB(b); err == nil && f.differs(b) == "" {
 				f.unpacked = b
+				f.p.embedded.Add(int64(len(b)))
 				return
 			}
 		}

@@ -194,9 +194,16 @@ func TestEmbeddedPDB(t *testing.T) {
 			}
 		}
 	}
+	const base = 0x7f0000000000
 	var b buildCore
 	b.thread(1, 0, 0)
-	if f := b.open(t, nil).PDB(0x1000); f != nil {
+	b.loads = append(b.loads, buildLoad{addr: base, data: withDebug(buildPE(0x11223344), id, "/src/A.pdb", packed)})
+	p := b.open(t, nil)
+	if f := p.PDB(0x1000); f != nil {
 		t.Errorf("a PDB of no image: %+v", f)
+	}
+	p.embedded.Store(maxEmbedded)
+	if got := p.PDB(base).Bytes(); got != nil {
+		t.Errorf("one more is unpacked, of %d bytes", len(got))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seamwalk/seam/arch"
 )
@@ -32,8 +33,9 @@ type Process struct {
 	program  program
 	core     *coreFile // of an ELF core: what a trim copies, and the auxiliary vector; nil for other formats
 	held     *held
-	find     Finder   // looks for files that the dump does not hold; nil: none
-	pdbs     sync.Map // *PDB by the base of the image
+	find     Finder       // looks for files that the dump does not hold; nil: none
+	pdbs     sync.Map     // *PDB by the base of the image
+	embedded atomic.Int64 // bytes of embedded PDBs that were unpacked
 	mu       sync.Mutex
 	late     []Warning
 }

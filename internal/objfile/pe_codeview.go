@@ -123,7 +123,7 @@ const (
 )
 
 // maxEmbedded bounds the size of an embedded PDB in bytes, unpacked.
-const maxEmbedded = 1 << 28
+const maxEmbedded = 1 << 27
 
 // UnpackPDB returns the portable PDB that an image has embedded as b. It takes no
 // more memory than b gives bytes, whatever size it claims.
