@@ -29,4 +29,5 @@ net10-crash-kernel net10-crash-native-kernel-x64/kernel.zst
 net10-crash-unhandled net10-crash-unhandled-x64/mini.zst
 net10-hello-arm64 net10-hello-arm64/dump.zst
 net9-transitions net9-transitions-x64/dump.zst
+net8-seeds net8-seeds-x64/dump.zst
 LIST

@@ -66,16 +66,7 @@ func TestModuleSection(t *testing.T) {
 // TestModuleSectionOfNet8 reads a dump whose map of ranges lacks the way to the
 // framework's own library, in which two of its threads have frames.
 func TestModuleSectionOfNet8(t *testing.T) {
-	p, err := loader.Open(corpus.Path(t, "net8-seeds-x64", "dump.zst"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	rts, warns := Open(p)
-	if len(rts) != 1 {
-		t.Fatal(warns)
-	}
-	r := rts[0]
+	r := readFixture(t, "net8-seeds").edited(nil)
 	for _, ip := range []arch.Addr{0x7f54076f5496, 0x7f54077f1464} {
 		if _, ok, missing := r.section(ip); ok || missing == 0 {
 			t.Errorf("the map has a section of %v", ip)
@@ -83,8 +74,8 @@ func TestModuleSectionOfNet8(t *testing.T) {
 		if s, ok := r.moduleSection(ip); !ok || !s.span.Has(ip) {
 			t.Errorf("%v: section %+v, %v", ip, s, ok)
 		}
-		if c, _ := r.CodeAt(ip); c.Kind != code.ReadyToRun {
-			t.Errorf("%v is in %+v", ip, c)
+		if c, missing := r.CodeAt(ip); c.Kind != code.ReadyToRun || c.Body.Lo == 0 {
+			t.Errorf("%v is in %+v, missing %v", ip, c, missing)
 		}
 	}
 }
