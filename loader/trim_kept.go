@@ -1,6 +1,9 @@
 package loader
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/seamwalk/seam/arch"
 	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/internal/objfile"
@@ -28,7 +31,7 @@ type keptImage struct {
 	tables   map[string]arch.Span
 	symbols  []Symbol
 	sections map[string][]byte
-	runs     []linkRun
+	runs     []linkRun // by address, once all notes are read; none overlaps another
 	headers  []byte
 	lookups  map[string]found
 }
@@ -64,10 +67,17 @@ func (k *keptImage) linkTime(a arch.Addr, n int) []byte {
 	if k == nil {
 		return nil
 	}
-	for _, r := range k.runs {
-		if o := uint64(a - r.at); o < uint64(len(r.b)) && uint64(n) <= uint64(len(r.b))-o {
-			return append([]byte(nil), r.b[o:o+uint64(n)]...)
-		}
+	// A table that was read entry by entry is thousands of runs.
+	i, exact := slices.BinarySearchFunc(k.runs, a, func(r linkRun, a arch.Addr) int { return cmp.Compare(r.at, a) })
+	if !exact {
+		i--
+	}
+	if i < 0 {
+		return nil
+	}
+	r := k.runs[i]
+	if o := uint64(a - r.at); o < uint64(len(r.b)) && uint64(n) <= uint64(len(r.b))-o {
+		return append([]byte(nil), r.b[o:o+uint64(n)]...)
 	}
 	return nil
 }
@@ -189,6 +199,7 @@ func (g *coreImages) fromKept(kept *keptNotes) {
 		if m == nil {
 			continue
 		}
+		slices.SortStableFunc(k.runs, func(a, b linkRun) int { return cmp.Compare(a.at, b.at) })
 		if m.Format == "elf" {
 			n := len(k.headers) / objfile.ProgSize
 			m.progs, _ = objfile.ParseProgs(k.headers, 0, n)
