@@ -46,6 +46,12 @@ type exInfoLayout struct {
 	// Thread points back to the Thread. An ExInfo has no such field, and lies on
 	// the stack.
 	Thread int `c:"ExceptionTracker.m_pThread,optional"`
+	// .NET 9 keeps trackers in place of ExInfos in a process that asks for the way
+	// exceptions were handled before (DOTNET_LegacyExceptionHandling). Those are the
+	// fields that a tracker of it has in other places.
+	LegacyThread    int `c:"LegacyExceptionTracker.m_pThread,optional"`
+	LegacyFunclet   int `c:"LegacyExceptionTracker.CSFEHClause,optional"`
+	LegacyEnclosing int `c:"LegacyExceptionTracker.CSFEnclosingClause,optional"`
 }
 
 // onStack reports whether exceptions in progress lie on the stack.
@@ -59,6 +65,12 @@ func (r *Runtime) layExInfo() {
 	lacks := r.data.fill(r.exInfo)
 	if len(lacks) > 0 {
 		r.exInfo = nil
+	}
+	r.exLegacy = nil
+	if l := r.exInfo; l != nil && l.LegacyThread >= 0 && l.LegacyFunclet >= 0 && l.LegacyEnclosing >= 0 {
+		legacy := *l
+		legacy.Thread, legacy.Funclet, legacy.Enclosing = l.LegacyThread, l.LegacyFunclet, l.LegacyEnclosing
+		r.exLegacy = &legacy
 	}
 	if r.use != ownRow {
 		r.exLacks = append(lacks, "whether a handler has been entered", "the kind of its clause")
@@ -85,7 +97,7 @@ func (p *Replay) KnowsExceptions() (some, entered, clause bool) {
 // lacks it, missing then being the address of the first byte, or if what lies
 // there is none: half written, or of another layout.
 func (p *Replay) ExInfoAt(a arch.Addr, t *code.Thread) (e ExInfo, missing arch.Addr, ok bool) {
-	l := p.ex
+	l := p.exLayout(a, t)
 	if l == nil {
 		return e, 0, false
 	}
@@ -122,12 +134,21 @@ func (p *Replay) ExInfoAt(a arch.Addr, t *code.Thread) (e ExInfo, missing arch.A
 		}
 	}
 	e.Unwinding, e.Entered, e.Filter = flags&unwindHasStarted != 0, entered != 0, clause == filterClause
-	return e, 0, p.plausible(&e, clause, entered, t)
+	return e, 0, plausible(l, &e, clause, entered, t)
+}
+
+// exLayout returns where the exception at a, of thread t, has its fields: what does
+// not lie on a stack is a tracker, in a release that may have either.
+func (p *Replay) exLayout(a arch.Addr, t *code.Thread) *exInfoLayout {
+	if on, known := t.OnStack(a); p.r.exLegacy != nil && known && !on {
+		return p.r.exLegacy
+	}
+	return p.ex
 }
 
 // plausible checks an ExInfo against what always holds. Bounds of the stack are
 // of use only where they are known.
-func (p *Replay) plausible(e *ExInfo, clause uint32, entered uint8, t *code.Thread) bool {
+func plausible(l *exInfoLayout, e *ExInfo, clause uint32, entered uint8, t *code.Thread) bool {
 	onStack := func(a arch.Addr) bool {
 		return t.StackBase == 0 || a >= t.StackLimit && a <= t.StackBase
 	}
@@ -135,7 +156,7 @@ func (p *Replay) plausible(e *ExInfo, clause uint32, entered uint8, t *code.Thre
 		return false
 	}
 	// The newer one lies below the older.
-	if p.ex.onStack() && (!onStack(e.Addr) || e.Prev != 0 && (e.Prev <= e.Addr || !onStack(e.Prev))) {
+	if l.onStack() && (!onStack(e.Addr) || e.Prev != 0 && (e.Prev <= e.Addr || !onStack(e.Prev))) {
 		return false
 	}
 	if e.Low != ^arch.Addr(0) && !onStack(e.Low) || e.High != 0 && !onStack(e.High) {

@@ -27,10 +27,16 @@ func TestExInfoRows(t *testing.T) {
 		}
 		return r.exInfo, r.exLacks
 	}
-	row8 := exInfoLayout{Prev: 0x08, Thread: 0x10, Low: 0x18, High: 0x20, Flags: 0xc8, Funclet: 0x118, Clause: 0x120, Entered: 0x124, Enclosing: 0x128}
-	row9 := exInfoLayout{Prev: 0, Clause: 0x38, Entered: 0x3c, Flags: 0x40, Low: 0x80, High: 0x88, Funclet: 0x420, Enclosing: 0x428, Thread: -1}
-	row10 := row9
+	none := exInfoLayout{Thread: -1, LegacyThread: -1, LegacyFunclet: -1, LegacyEnclosing: -1}
+	row8 := none
+	row8.Prev, row8.Thread, row8.Low, row8.High, row8.Flags = 0x08, 0x10, 0x18, 0x20, 0xc8
+	row8.Funclet, row8.Clause, row8.Entered, row8.Enclosing = 0x118, 0x120, 0x124, 0x128
+	row10 := none
+	row10.Clause, row10.Entered, row10.Flags, row10.Low, row10.High = 0x38, 0x3c, 0x40, 0x80, 0x88
+	row9 := row10
 	row10.Funclet, row10.Enclosing = 0x218, 0x220
+	row9.Funclet, row9.Enclosing = 0x420, 0x428
+	row9.LegacyThread, row9.LegacyFunclet, row9.LegacyEnclosing = 0x90, 0x30, 0x110
 	for v, want := range map[string]exInfoLayout{"": row10, "8.0.31": row8, "9.0.20": row9, "10.0.12": row10} {
 		if l, lacks := version(v, nil); l == nil || *l != want || lacks != nil || l.onStack() != (want.Thread < 0) {
 			t.Errorf("%s: %+v, %v", v, l, lacks)
@@ -44,7 +50,9 @@ func TestExInfoRows(t *testing.T) {
 	}
 	given := map[string]int{"PreviousNestedInfo": 8, "ExceptionFlags": 16, "StackLowBound": 24, "StackHighBound": 32, "CSFEHClause": 40, "CSFEnclosingClause": 48}
 	l, lacks := version("11.0.0", given)
-	if want := (exInfoLayout{Prev: 8, Flags: 16, Low: 24, High: 32, Funclet: 40, Enclosing: 48, Entered: -1, Clause: -1, Thread: -1}); l == nil || *l != want || len(lacks) != 2 {
+	want := exInfoLayout{Prev: 8, Flags: 16, Low: 24, High: 32, Funclet: 40, Enclosing: 48, Entered: -1, Clause: -1,
+		Thread: -1, LegacyThread: -1, LegacyFunclet: -1, LegacyEnclosing: -1}
+	if l == nil || *l != want || len(lacks) != 2 {
 		t.Errorf("11: %+v, %v", l, lacks)
 	}
 	if l, _ := version("10.0.12", given); l == nil || l.Low != 24 || l.Entered != 0x3c {
@@ -199,6 +207,62 @@ func TestExInfosOlder(t *testing.T) {
 		}
 		if _, missing, ok := fx.without(at, 8).Replay().ExInfoAt(last.Exception, last); ok || missing != at {
 			t.Errorf("%s: without its thread: %v, missing %v", name, ok, missing)
+		}
+	}
+}
+
+// TestLegacyTracker: a process of .NET 9 that asks for it keeps an exception in
+// progress in a tracker, which does not lie on the stack, and leads back to its
+// Thread. One is written over another Thread, in which there is room for it.
+func TestLegacyTracker(t *testing.T) {
+	fx := readFixture(t, "net9-transitions")
+	ts := threadsOf(t, fx.edited(nil))
+	var th, room *code.Thread
+	for i := range ts {
+		if ts[i].StackBase == 0 {
+			continue
+		}
+		if th, room = room, &ts[i]; th != nil {
+			break
+		}
+	}
+	if th == nil {
+		t.Fatal("there are no two threads with a stack")
+	}
+	in := func(below arch.Addr) uint64 { return uint64(th.StackBase - below) }
+	words := map[arch.Addr]uint64{0: 0, 0x30: in(0x400), 0x38: filterClause | 1<<32, 0x40: unwindHasStarted,
+		0x80: in(0x300), 0x88: in(0x200), 0x90: uint64(th.Addr), 0x110: in(0x100)}
+	tracker := func(but arch.Addr, v uint64) *Runtime {
+		return fx.edited(func(c *coreedit.Core) {
+			for off, w := range words {
+				if off == but {
+					w = v
+				}
+				if err := c.SetWord(uint64(room.Addr+off), w); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	const unchanged = 0x1000 // none of these fields
+	e, missing, ok := tracker(unchanged, 0).Replay().ExInfoAt(room.Addr, th)
+	want := ExInfo{Addr: room.Addr, Unwinding: true, Entered: true, Filter: true, Low: th.StackBase - 0x300, High: th.StackBase - 0x200,
+		Funclet: th.StackBase - 0x400, Enclosing: th.StackBase - 0x100}
+	if e != want || missing != 0 || !ok {
+		t.Errorf("%+v, missing %v, %v; want %+v", e, missing, ok, want)
+	}
+	for what, w := range map[string]struct {
+		off arch.Addr
+		v   uint64
+	}{
+		"of another thread":         {0x90, uint64(room.Addr)},
+		"a clause of no kind":       {0x38, maxClause + 1},
+		"a bound off the stack":     {0x88, uint64(th.StackBase) + 8},
+		"neither entered nor not":   {0x38, 2 << 32},
+		"a low bound off the stack": {0x80, 8},
+	} {
+		if e, missing, ok := tracker(w.off, w.v).Replay().ExInfoAt(room.Addr, th); ok || missing != 0 {
+			t.Errorf("%s passes: %+v, missing %v", what, e, missing)
 		}
 	}
 }

@@ -195,7 +195,13 @@ var dacTable9 = dacTable{
 var facts9 = slices.Concat(threadFacts, exceptionFacts, codeFacts, []fact{
 	{name: "ExceptionInfo.CSFEHClause", at: 0x420, check: "plausible", own: true, seen: exInfo9},
 	{name: "ExceptionInfo.CSFEnclosingClause", at: 0x428, check: "plausible", own: true, seen: exInfo9},
+	{name: "LegacyExceptionTracker.m_pThread", at: 0x90, check: "ExInfoAt", own: true, seen: legacy9},
+	{name: "LegacyExceptionTracker.CSFEHClause", at: 0x30, check: "plausible", own: true, seen: legacy9},
+	{name: "LegacyExceptionTracker.CSFEnclosingClause", at: 0x110, check: "plausible", own: true, seen: legacy9},
 }, exInfoFacts)
+
+// legacy9 is said of ExceptionTrackers, which begin as ExInfos do.
+const legacy9 = "a dump of 9.0.7 (Linux, x86-64) with DOTNET_LegacyExceptionHandling=1, threads in each kind of handler"
 
 const exInfo9 = "dumps of 9.0.20 (Linux, x86-64), at known points of a dispatch"
 

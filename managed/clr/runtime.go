@@ -39,6 +39,7 @@ type Runtime struct {
 	replayLayout replayLayout
 	replayFrames replayFrames
 	exInfo       *exInfoLayout        // nil where it is not known how exceptions in progress are kept
+	exLegacy     *exInfoLayout        // of a process that handles them as older releases do; nil if there is none
 	exLacks      []string             // what is not known of those
 	helpers      *helperLayout        // nil in releases without Frames of helpers
 	framesLost   bool                 // a class of Frames is not in frameKinds because the dump lacks what tells it
