@@ -50,6 +50,7 @@ type exceptionReader struct {
 	// read are those that have been read, and nil those that are being read: who
 	// leads back to one of these stands in a cycle.
 	read map[arch.Addr]*code.Exception
+	left int // frames of stack traces that may still be read
 }
 
 // maxExceptions bounds the exceptions that one leads to.
@@ -57,7 +58,7 @@ const maxExceptions = 256
 
 // exceptionAt reads the exception object at obj.
 func (r *Runtime) exceptionAt(obj arch.Addr) *code.Exception {
-	x := exceptionReader{r, map[arch.Addr]*code.Exception{}}
+	x := exceptionReader{r, map[arch.Addr]*code.Exception{}, maxTrace}
 	return x.at(obj)
 }
 
@@ -96,9 +97,10 @@ func (x *exceptionReader) at(obj arch.Addr) *code.Exception {
 	if !hasType || !known {
 		e.Lacks |= code.LackAll
 	}
-	if e.Trace, known = r.traceOf(obj); !known {
+	if e.Trace, known = r.traceOf(obj, x.left); !known {
 		e.Lacks |= code.LackTrace
 	}
+	x.left -= len(e.Trace)
 	x.read[obj] = e
 	return e
 }

@@ -18,13 +18,15 @@ const (
 	elementAdjusted = 2 // STEF_IP_ADJUSTED: ip is a return address less one
 )
 
-// maxTrace bounds a stack trace in frames. A stack of 8 MiB that overflows has
-// 260,000.
+// maxTrace bounds the stack traces of an exception and of those that it leads to,
+// together, in frames: each may have the same array for its own. A stack of 8 MiB
+// that overflows has 260,000.
 const maxTrace = 1 << 19
 
 // traceOf reads the stack trace of the exception at obj, empty if it was never
-// thrown. It is whole, or what is there of it: the frames nearest to the throw.
-func (r *Runtime) traceOf(obj arch.Addr) (fs []code.TraceFrame, whole bool) {
+// thrown. It is whole, or what is there of it: the frames nearest to the throw. One of
+// more than most frames is not read.
+func (r *Runtime) traceOf(obj arch.Addr, most int) (fs []code.TraceFrame, whole bool) {
 	at, known := r.fieldObject(field(obj, r.names.ExcTrace))
 	if at == 0 {
 		return nil, known
@@ -44,7 +46,7 @@ func (r *Runtime) traceOf(obj arch.Addr) (fs []code.TraceFrame, whole bool) {
 	if !ok || n.TraceHead < 0 || uint32(n.TraceHead) > v.count || n.ElementSize <= 0 {
 		return nil, false
 	}
-	if count > maxTrace || count > (v.count-uint32(n.TraceHead))/uint32(n.ElementSize) {
+	if uint64(count) > uint64(most) || count > (v.count-uint32(n.TraceHead))/uint32(n.ElementSize) {
 		return nil, false
 	}
 	for i := range count {

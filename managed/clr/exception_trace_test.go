@@ -1,6 +1,7 @@
 package clr
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
@@ -60,7 +61,7 @@ func TestTrace(t *testing.T) {
 	f.trace(fakeTrace, 3)
 	check := func(what string, frames int, whole bool) {
 		t.Helper()
-		got, ok := fakeRuntime(t, f.core(t)).traceOf(fakeThrow)
+		got, ok := fakeRuntime(t, f.core(t)).traceOf(fakeThrow, maxTrace)
 		if len(got) != frames || ok != whole {
 			t.Errorf("%s: %d frames, whole %v", what, len(got), ok)
 		}
@@ -102,6 +103,28 @@ func TestTrace(t *testing.T) {
 	}
 	f.word(field(fakeThrow, f.n.ExcTrace), 0)
 	check("never thrown", 0, true)
+}
+
+// TestSharedTrace: what exceptions that lead to each other have of stack traces is
+// bounded together, also where all have the same array.
+func TestSharedTrace(t *testing.T) {
+	f := newFakeThrown(t)
+	const second, third = fakeThrow + 0x1000, fakeThrow + 0x2000
+	f.exception(fakeThrow, second, fakeTrace)
+	f.exception(second, third, fakeTrace)
+	f.exception(third, 0, fakeTrace)
+	f.trace(fakeTrace, 3)
+	x := exceptionReader{fakeRuntime(t, f.core(t)), map[arch.Addr]*code.Exception{}, 7}
+	e := x.at(fakeThrow)
+	if e == nil || e.Inner == nil || e.Inner.Inner == nil {
+		t.Fatalf("%+v", e)
+	}
+	if n := []int{len(e.Trace), len(e.Inner.Trace), len(e.Inner.Inner.Trace)}; !slices.Equal(n, []int{0, 3, 3}) {
+		t.Errorf("%d frames of the three", n)
+	}
+	if e.Lacks&code.LackTrace == 0 || e.Inner.Lacks&code.LackTrace != 0 {
+		t.Errorf("the one without frames lacks %v, the next %v", e.Lacks, e.Inner.Lacks)
+	}
 }
 
 // TestInner follows inner exceptions: to the end, round a cycle, to where there is
@@ -158,7 +181,7 @@ func TestList(t *testing.T) {
 	f.word(list+24, two)
 	read := func() ([]*code.Exception, bool) {
 		r := fakeRuntime(t, f.core(t))
-		x := exceptionReader{r, map[arch.Addr]*code.Exception{}}
+		x := exceptionReader{r, map[arch.Addr]*code.Exception{}, maxTrace}
 		out := &code.Exception{Address: e}
 		whole := x.list(out, one)
 		return out.All, whole

@@ -127,10 +127,14 @@ func (r *Runtime) literal(f *code.Standing) (s string, ok bool) {
 	return s, err == nil
 }
 
+// maxParams is how many parameters any FailFast has, that of the core library's own use
+// included.
+const maxParams = 3
+
 // firstArgument returns the instruction that loads the first argument of the call
 // list[call], if each argument is loaded by one instruction, right before it.
 func firstArgument(list []ecma.Instruction, call, params int) (k int, ok bool) {
-	if params < 1 || params > call {
+	if params < 1 || params > min(call, maxParams) {
 		return 0, false
 	}
 	for i := call - params; i < call; i++ {

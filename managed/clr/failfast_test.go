@@ -103,6 +103,10 @@ func TestCallAt(t *testing.T) {
 			t.Errorf("call %d with %d arguments: %d, %v", tt.call, tt.params, k, ok)
 		}
 	}
+	many := ecma.Instructions([]byte{0x14, 0x14, 0x14, 0x14, 0x28, 2, 0, 0, 0x0a})
+	if _, ok := firstArgument(many, 4, maxParams+1); ok {
+		t.Error("a FailFast with more parameters than there are")
+	}
 	if jumpsTo(list, 5) || !jumpsTo(list, 15) {
 		t.Error("branches are not followed")
 	}

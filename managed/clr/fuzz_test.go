@@ -41,7 +41,7 @@ func FuzzNames(f *testing.F) {
 		r.TypeName(arch.Addr(v1))
 		r.InFlight(&code.Thread{Exception: arch.Addr(at1)})
 		r.exceptionAt(arch.Addr(v1))
-		r.traceOf(arch.Addr(at1))
+		r.traceOf(arch.Addr(at1), maxTrace)
 		n := 0
 		r.Compiled(func(m code.Compiled) bool {
 			if m.Span.Hi < m.Span.Lo {

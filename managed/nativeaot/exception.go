@@ -41,7 +41,7 @@ const (
 const (
 	maxNested  = 1 << 10 // exceptions that nest in one another on one stack
 	maxRead    = 1 << 10 // exceptions that lead to one another
-	maxTrace   = 1 << 14 // frames of a stack trace
+	maxTrace   = 1 << 17 // frames of the stack traces of exceptions that lead to one another, together
 	maxDerived = 64      // classes that derive from one another
 	maxMessage = 1 << 15 // UTF-16 units
 )
@@ -56,7 +56,7 @@ func (r *Runtime) InFlight(t *code.Thread) *code.Exception {
 	for a, n := t.Exception, 0; a != 0 && n < maxNested; n++ {
 		obj, ok := r.mem.Word(field(a, r.fields.Object))
 		if ok && obj != 0 {
-			x := reader{r, map[arch.Addr]*code.Exception{}}
+			x := reader{r, map[arch.Addr]*code.Exception{}, maxTrace}
 			return x.exception(arch.Addr(obj))
 		}
 		prev, ok2 := r.mem.Word(field(a, r.fields.Previous))
@@ -72,6 +72,7 @@ func (r *Runtime) InFlight(t *code.Thread) *code.Exception {
 type reader struct {
 	*Runtime
 	read map[arch.Addr]*code.Exception
+	left uint32 // frames of stack traces that may still be read
 }
 
 // exception reads the exception object at a; nil if it is being read, or if it is
@@ -156,10 +157,12 @@ func (x *reader) trace(e *code.Exception) bool {
 	if !ok1 || !ok2 || depth == 0 || array == 0 {
 		return ok1 && ok2 && depth == 0
 	}
-	b, n, ok := x.items(arch.Addr(array), 8, arrayItems, min(depth, maxTrace))
+	b, n, ok := x.items(arch.Addr(array), 8, arrayItems, min(depth, x.left))
 	if !ok || n < depth {
 		return false
 	}
+	x.left -= uint32(len(b) / 8)
+	whole := uint32(len(b)/8) == depth
 	for ; len(b) > 0; b = b[8:] {
 		pc := arch.Addr(binary.LittleEndian.Uint64(b))
 		switch {
@@ -171,7 +174,7 @@ func (x *reader) trace(e *code.Exception) bool {
 			e.Trace = append(e.Trace, code.TraceFrame{PC: arch.PC{Addr: pc, Exact: x.faulted(pc)}, Native: true})
 		}
 	}
-	return depth <= maxTrace
+	return whole
 }
 
 // faulted reports whether pc, of a stack trace, is where a fault was: what is in
@@ -233,6 +236,9 @@ func (r *Runtime) items(a arch.Addr, size uint16, off arch.Addr, limit uint32) (
 // text reads the String object at a; not ok if a part of it is missing.
 func (r *Runtime) text(a arch.Addr) (s string, ok bool) {
 	b, n, ok := r.items(a, 2, stringText, maxMessage)
+	if !ok {
+		return "", false
+	}
 	u := make([]uint16, len(b)/2)
 	for i := range u {
 		u[i] = binary.LittleEndian.Uint16(b[2*i:])
@@ -240,7 +246,7 @@ func (r *Runtime) text(a arch.Addr) (s string, ok bool) {
 	if s = string(utf16.Decode(u)); n > maxMessage {
 		s += "…"
 	}
-	return s, ok
+	return s, true
 }
 
 // tableSymbol is how the symbols of MethodTables begin: as those of C++ do.
