@@ -65,10 +65,10 @@ func (f finders) all(of func(Finder) iter.Seq[string]) iter.Seq[string] {
 
 type pathFinder struct{}
 
-// PathFinder finds files where the dump says the process had them, and
-// separate files of debugging information where gdb does (portable PDBs: beside
-// the image): by build-id in /usr/lib/debug, beside the image, in .debug beside it, and at its path in
-// /usr/lib/debug.
+// PathFinder finds files where the dump says the process had them, portable PDBs
+// beside their images, and separate files of debugging information where gdb does:
+// by build-id in /usr/lib/debug, beside the image, in .debug beside it, and at its
+// path in /usr/lib/debug.
 func PathFinder() Finder { return pathFinder{} }
 
 func (pathFinder) Find(id ImageID, path string) []string {

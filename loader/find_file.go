@@ -22,7 +22,7 @@ func FileFinder(path string) (Finder, error) {
 	}
 	defer f.Close()
 	var magic [4]byte
-	n, _ := f.ReadAt(magic[:], 0) // a file of fewer bytes is none of the two
+	n, _ := f.ReadAt(magic[:], 0) // a file of fewer bytes is none of them
 	if s := string(magic[:n]); s != "\x7fELF" && s != "BSJB" && !strings.HasPrefix(s, "MZ") {
 		return nil, fmt.Errorf("%s is neither an ELF nor a PE file nor a portable PDB", path)
 	}

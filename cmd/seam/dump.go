@@ -199,7 +199,8 @@ func finder(place string) (loader.Finder, error) {
 }
 
 // tellUnused adds a warning to p for each file of --images that is the file of
-// none of p's images, nor the PDB of one. Folders are not looked at: of these, most files are others.
+// none of p's images, nor the PDB of one. Folders are not looked at: of these, most
+// files are others.
 func (f *shared) tellUnused(p *loader.Process) {
 	for _, place := range f.images {
 		if st, err := os.Stat(place); err != nil || st.IsDir() {

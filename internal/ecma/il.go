@@ -64,14 +64,14 @@ func Body(r objfile.Reader, at arch.Addr) ([]byte, error) {
 	return il, nil
 }
 
-// Opcodes of IL that its readers ask for (III.3, III.4).
+// Opcodes of IL (III.3, III.4), the exported ones for its readers.
 const (
-	OpJmp      = 0x27
+	opJmp      = 0x27
 	OpCall     = 0x28
-	OpCalli    = 0x29
-	OpCallvirt = 0x6f
+	opCalli    = 0x29
+	opCallvirt = 0x6f
 	OpLdstr    = 0x72
-	OpNewobj   = 0x73
+	opNewobj   = 0x73
 )
 
 // An Instruction is an instruction of IL.
@@ -91,7 +91,7 @@ func (i *Instruction) Token() Token {
 
 // Calls reports whether i calls a method.
 func (i *Instruction) Calls() bool {
-	return i.Op >= OpJmp && i.Op <= OpCalli || i.Op == OpCallvirt || i.Op == OpNewobj
+	return i.Op >= opJmp && i.Op <= opCalli || i.Op == opCallvirt || i.Op == opNewobj
 }
 
 // Loads reports whether i puts a local variable, an argument or null on the stack and

@@ -26,8 +26,8 @@ var variableGroups = []variableGroup{
 	{[]string{"ObjectMethodTable", "StringMethodTable", "ExceptionMethodTable", "FreeObjectMethodTable"}, (*Runtime).leadsToTypes},
 }
 
-// maxShift is how many entries more or fewer a build may have in front of one. In
-// eight years of servicing .NET 8 it was two.
+// maxShift is how many entries more or fewer a build may have in front of one. From
+// 8.0.0 to 8.0.31 it became two.
 const maxShift = 16
 
 // maxFrameShift is how many entries more or fewer a build may have between the

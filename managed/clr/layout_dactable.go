@@ -32,7 +32,8 @@ type dacTable struct {
 	entries map[string]uint64
 	// vtables are the numbers of the entries that have the vtables of classes: of
 	// explicit Frames, in releases where a Frame begins with its vtable, and of the
-	// classes in vtableAnchors. nil if Frames begin with an identifier.
+	// classes that variableTable.classes finds objects of. nil if Frames begin with an
+	// identifier.
 	vtables map[string]uint64
 }
 
@@ -84,10 +85,11 @@ func (c *contract) cover(over *contract) {
 	}
 }
 
-// knows reports whether most of the runtime's threads are threads of the dump,
-// and its map of code has sections, or where that is not known its application
-// domain has Modules: what layouts of another release would not give. Not all are, because a Thread object keeps the id of a thread that has
-// ended until it is finalized, and a dump may lack a thread.
+// knows reports whether most of the runtime's threads are threads of the dump, and
+// its map of code has sections, or its application domain has Modules where that map
+// is not known: what layouts of another release would not give. Not all threads are,
+// because a Thread object keeps the id of a thread that has ended until it is
+// finalized, and a dump may lack a thread.
 func (r *Runtime) knows() bool {
 	ts, _ := r.Threads()
 	return r.ofDump(func(i int) uint64 { return ts[i].OSID }, len(ts)) && (r.mapsCode() || r.ranges == 0 && r.leadsToModules())

@@ -95,7 +95,7 @@ func (r *Runtime) infoFits(s rangeSection, at int) verdict {
 		return unknown
 	}
 	info := arch.Addr(v)
-	// It lies behind the Module, and has its own address in it.
+	// It does not lie in the Module, in front of the word that leads to it.
 	if at := field(s.r2r, at); info == 0 || info%arch.Addr(r.arch.Word) != 0 || at-info < maxR2RInfo {
 		return refuted
 	}

@@ -100,9 +100,9 @@ var threadFacts = []fact{
 
 const threads = "threads of 10.0.12 (Linux and Windows), 10.0.9 (64-bit Arm) and 9.0.20, whose stacks are known"
 
-// exceptionFacts are those of exception objects and of managed Thread objects, which .NET 8 to 10 have in the
-// same places. A field of a class that derives from Exception follows Exception's
-// own, the last of which is _HResult.
+// exceptionFacts are those of exception objects and of managed Thread objects, which
+// .NET 8 to 10 have in the same places. A field of a class that derives from Exception
+// follows Exception's own, the last of which is _HResult.
 var exceptionFacts = []fact{
 	{name: "Thread.m_ltoIsUnhandled", from: "Thread.LastThrownObject", at: 8, check: "Ends",
 		seen: "src/coreclr/vm/threads.h of 10.0, and crash dumps of 10.0.12 and 10.0.9 (64-bit Arm)"},

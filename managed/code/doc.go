@@ -6,8 +6,7 @@
 // methods. A runtime that knows more, as how its code is left, which threads it
 // has or what it keeps on their stacks, says so by one of the optional
 // interfaces: [Unwinding], [Completing], [Listing], [Threading], [Framing],
-// [Replacing], [Mapping], [Throwing], [Ending] and
-// [Naming].
+// [Replacing], [Mapping], [Inlining], [Throwing], [Ending] and [Naming].
 //
 // CoreCLR (package managed/clr) satisfies all of them. A perf map, a table of
 // address ranges and names, satisfies [Runtime] and [Listing].

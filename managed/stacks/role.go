@@ -7,8 +7,8 @@ import (
 )
 
 // starts are the native functions that threads of .NET's own run from their start
-// on, as symbol tables name them: threads of which no runtime notes what for they
-// are (src/coreclr/vm/tieredcompilation.cpp, finalizerthread.cpp,
+// on, as symbol tables name them: threads of which no runtime notes what they are
+// for (src/coreclr/vm/tieredcompilation.cpp, finalizerthread.cpp,
 // debug/ee/rcthread.cpp, pal/src/synchmgr/synchmanager.cpp, src/coreclr/gc/gc.cpp,
 // nativeaot/Runtime/FinalizerHelpers.cpp, src/native/libs/System.Native/pal_signal.c,
 // src/native/eventpipe/ds-server.c of .NET 8 to 10).

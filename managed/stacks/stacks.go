@@ -75,7 +75,8 @@ func Of(session *managed.Session, opt *Options) *Stacks {
 // Session returns the session that s is of.
 func (s *Stacks) Session() *managed.Session { return s.session }
 
-// Threads returns the threads of the process, the one that ended it in front, the others in the order of the dump.
+// Threads returns the threads of the process, the one that ended it in front, the
+// others in the order of the dump.
 func (s *Stacks) Threads() []*loader.Thread {
 	p := s.session.Process
 	out := make([]*loader.Thread, 0, len(p.Threads))

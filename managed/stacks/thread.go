@@ -17,7 +17,7 @@ type Thread struct {
 	Role      code.Role  // what a runtime has it for; "" if nothing, or not known. Some are known by the functions of its stack
 	Mode      Mode       // of the runtime's Thread object
 	ManagedID uint32     // of the runtime's Thread object; 0: not known, or Mode is [Unmanaged]
-	Crashed   bool       // the dump was made because of this thread
+	Crashed   bool       // it ended the process: see [Stacks.Cause]
 	Exception *Exception // a managed exception in progress; nil if there is none
 	Frames    []Frame    // from the leaf to the root
 	Omitted   Omitted    // what [Options.Limit] left out
