@@ -25,7 +25,9 @@ import (
 //   - the build's own descriptor, as far as it goes: it has the last word.
 //
 // Nothing in a dump tells one release from another, unless the runtime's file with
-// its version is at hand. So every row is tried, and what is found must pass knows.
+// its version is at hand. So every row is tried: what is found must pass knows, and
+// a descriptor must agree with the row's layouts. (A trimmed dump has the descriptor,
+// and not the version.)
 type dacTable struct {
 	// entries are the globals whose values are addresses of variables in g_dacTable,
 	// by the number of the entry in the builds that the row was made from.
@@ -67,6 +69,9 @@ func byDacTable(p *loader.Process, img *loader.Image, own *contract) *Runtime {
 		if r.data, err = parseContract(text, make([]uint64, maxPointers)); err != nil {
 			continue
 		}
+		if version == "" && own != nil && !own.agrees(r.data) {
+			continue
+		}
 		r.table = &variableTable{r: r, row: &row.dac, at: at, entries: int(min(size/8, maxVariables)), own: own}
 		r.data.cover(own)
 		if r.layouts() == nil && r.knows() {
@@ -74,6 +79,17 @@ func byDacTable(p *loader.Process, img *loader.Image, own *contract) *Runtime {
 		}
 	}
 	return nil
+}
+
+// agrees reports whether the fields that both contracts have lie in the same places,
+// as in all builds of a release they do.
+func (c *contract) agrees(with *contract) bool {
+	for name, at := range c.offsets {
+		if other, ok := with.offsets[name]; ok && other != at {
+			return false
+		}
+	}
+	return true
 }
 
 // cover lays over c what another contract has, which may be nil.

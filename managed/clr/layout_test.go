@@ -325,3 +325,22 @@ func TestParseVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestTrimmedUnknownBuild: a trimmed dump has the descriptor that .NET 9's file gave,
+// and not the version. That descriptor says where threads lie, whichever release the
+// rest is taken from, so that it must be held against the row.
+func TestTrimmedUnknownBuild(t *testing.T) {
+	r := readFixture(t, "net9-transitions").edited(nil)
+	own, err := r.descriptor()
+	if own == nil {
+		t.Fatalf("the dump has no descriptor: %v", err)
+	}
+	was := r.Image.ID.BuildID
+	r.Image.ID.BuildID = strings.Repeat("0", len(was))
+	got := byDacTable(r.proc, r.Image, own)
+	r.Image.ID.BuildID = was
+	if got == nil || got.Version != "9.0" || len(got.Lacks) > 0 {
+		t.Fatalf("not read as .NET 9 (read at all: %v)", got != nil)
+	}
+	sameReading(t, "net9-transitions", got, r)
+}
