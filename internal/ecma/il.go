@@ -2,9 +2,9 @@ package ecma
 
 import (
 	"encoding/binary"
-	"unicode/utf16"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/internal/objfile"
 )
 
@@ -190,11 +190,7 @@ func (m *Metadata) UserString(t Token) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	u := make([]uint16, len(b)/2) // a byte about its letters follows
-	for i := range u {
-		u[i] = binary.LittleEndian.Uint16(b[2*i:])
-	}
-	return string(utf16.Decode(u)), nil
+	return bin.UTF16(b), nil // a byte about its letters follows them
 }
 
 // userString is the table that a token of #US names; it is none (III.4.16).

@@ -117,6 +117,14 @@ func TestPoints(t *testing.T) {
 	}
 }
 
+// hidden puts n hidden points behind b.
+func hidden(b *blob, n int) *blob {
+	for range n {
+		b.number(1).number(0).number(0)
+	}
+	return b
+}
+
 // A blob that breaks the form gives no point at all.
 func TestBrokenPoints(t *testing.T) {
 	head := func() *blob { var b blob; b.number(0).number(1); return &b }
@@ -130,10 +138,14 @@ func TestBrokenPoints(t *testing.T) {
 		"no document":       first().number(0).number(0).number(1).number(0).number(1).signed(0).signed(0),
 		"cut":               first().number(1).number(0),
 		"no number":         {0, 1, 0xff, 0xff},
+		"too many points":   hidden(head(), maxPoints+1),
 	} {
 		if got, err := Points(*b, 0); err == nil || got != nil {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf("%s: %d points, %v", name, len(got), err)
 		}
+	}
+	if got, err := Points(*hidden(head(), maxPoints), 0); err != nil || len(got) != maxPoints {
+		t.Errorf("as many points as there may be: %d, %v", len(got), err)
 	}
 }
 

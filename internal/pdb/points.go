@@ -22,6 +22,9 @@ const (
 	hiddenLine = 0xfeefee
 )
 
+// maxPoints bounds the points of a method. Large generated ones have some 10,000.
+const maxPoints = 1 << 18
+
 // A pointError says where in a blob of sequence points its form is broken.
 type pointError struct {
 	at   int
@@ -78,6 +81,8 @@ func Points(b []byte, document uint32) ([]Point, error) {
 			r.fail("a line out of range")
 		case document == 0:
 			r.fail("a point without a document")
+		case len(points) == maxPoints:
+			r.fail("more points than any method has")
 		}
 		points = append(points, p)
 	}

@@ -1,10 +1,8 @@
 package clr
 
 import (
-	"encoding/binary"
-	"unicode/utf16"
-
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 )
 
 // objectAt returns the object that the word at a points to, 0 if there is none.
@@ -62,11 +60,7 @@ func (r *Runtime) text(a arch.Addr) (s string, ok bool) {
 	if b == nil && n > 0 {
 		return "", false
 	}
-	u := make([]uint16, len(b)/2)
-	for i := range u {
-		u[i] = binary.LittleEndian.Uint16(b[2*i:])
-	}
-	if s = string(utf16.Decode(u)); n > maxMessage {
+	if s = bin.UTF16(b); n > maxMessage {
 		s += "…"
 	}
 	return s, true

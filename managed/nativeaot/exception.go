@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/seamwalk/seam/arch"
+	"github.com/seamwalk/seam/internal/bin"
 	"github.com/seamwalk/seam/managed/code"
 )
 
@@ -239,11 +239,7 @@ func (r *Runtime) text(a arch.Addr) (s string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	u := make([]uint16, len(b)/2)
-	for i := range u {
-		u[i] = binary.LittleEndian.Uint16(b[2*i:])
-	}
-	if s = string(utf16.Decode(u)); n > maxMessage {
+	if s = bin.UTF16(b); n > maxMessage {
 		s += "…"
 	}
 	return s, true
