@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/seamwalk/seam/managed/stacks"
@@ -33,13 +32,13 @@ func (i *Info) text(b *page) {
 		b.line(plain, runtimeLine(&i.Head.Dump.Runtimes[n]))
 	}
 	b.line(plain, "")
-	b.line(bold, strconv.Itoa(len(i.Threads))+" threads")
+	b.line(bold, plural(len(i.Threads), "thread", "threads"))
 	for n := range i.Threads {
 		b.line(plain, "  "+clean(i.Threads[n].String()))
 	}
 	images := i.Head.Images()
 	b.line(plain, "")
-	b.line(bold, strconv.Itoa(len(images))+" images, and where their bytes come from")
+	b.line(bold, plural(len(images), "image, and where its bytes come from", "images, and where their bytes come from"))
 	width := 0
 	for n := range images {
 		width = max(width, length(images[n].Name))
@@ -51,7 +50,8 @@ func (i *Info) text(b *page) {
 		if m.Bytes == "none" {
 			color = yellow
 		}
-		b.line(color, fmt.Sprintf("  %#016x  %-5s %s  %s", uint64(m.Span.Lo), m.Bytes, pad(cut(m.Name, width), width), m.ID))
+		line := fmt.Sprintf("  %#016x  %-5s %s  %s", uint64(m.Span.Lo), m.Bytes, pad(cut(m.Name, width), width), m.ID)
+		b.line(color, strings.TrimRight(line, " "))
 		if b.style.Verbose && m.Path != "" {
 			b.line(dim, "  "+strings.Repeat(" ", 25)+clean(m.Path))
 		}
