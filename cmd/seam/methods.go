@@ -52,7 +52,7 @@ name, as perf expects them in /tmp/perf-PID.map.`,
 			return nil
 		},
 	}
-	f.dumpFlags(cmd, "there is no method, one without a name, or a warning of the dump or runtime")
+	f.dumpFlags(cmd, "there is no method, one without a name, or a warning of\nthe dump or runtime")
 	f.limitFlag(cmd, "methods")
 	f.formatFlag(cmd, "the MethodDesc of each method", "text", "json", perfmap)
 	f.widthFlag(cmd)

@@ -64,7 +64,7 @@ carry what the dump cannot tell: "in_syscall": true or false.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
-	f.dumpFlags(cmd, "a walk ends early because the dump lacks what it reads, or there is no call")
+	f.dumpFlags(cmd, "a walk ends early because the dump lacks what it\nreads, or there is no call")
 	f.threadFlag(cmd)
 	f.limitFlag(cmd, "callbacks of a call")
 	f.formatFlag(cmd, "stack pointers and FunctionIDs", "text", "jsonl")

@@ -59,7 +59,7 @@ With -v each frame has its stack pointer, and how it was found:
 	f.formatFlag(cmd, "stack pointers, how each frame was found, paths of source files", report.Formats()...)
 	f.symbolFlags(cmd)
 	f.widthFlag(cmd)
-	cmd.Flags().BoolVar(&f.asProfiler, "as-profiler", false, "show what a profiler would have seen: DoStackSnapshot's callbacks, native runs walked from their contexts")
+	cmd.Flags().BoolVar(&f.asProfiler, "as-profiler", false, "show what a profiler would have seen: DoStackSnapshot's callbacks, native runs\nwalked from their contexts")
 	cmd.Flags().BoolVar(&f.fold, "fold", false, "show runs of the same frames once (text; default: on a terminal)")
 	cmd.MarkFlagsMutuallyExclusive("as-profiler", "fold")
 	return cmd

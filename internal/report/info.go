@@ -72,7 +72,7 @@ func (i *Info) pdbs(b *page) {
 		return
 	}
 	b.line(plain, "")
-	b.line(bold, plural(n, "PDB was", "PDBs were")+" not found; lines of source would be in them")
+	b.line(bold, plural(n, "PDB was not found; lines of source would be in it", "PDBs were not found; lines of source would be in them"))
 	for k := range i.Missing {
 		if m := &i.Missing[k]; b.style.Verbose && m.Kind == stacks.MissingPDB {
 			b.line(plain, "  "+clean(m.ID)+"  "+clean(m.Name))
