@@ -147,7 +147,7 @@ func (w *exceptionText) trace(e *stacks.Exception, depth int) {
 	for i := range e.Frames {
 		if i == maxTraceLines {
 			w.line(dim, depth, fmt.Sprintf("... %s, not shown", plural(len(e.Frames)-i, "more frame", "more frames")))
-			return
+			break
 		}
 		f := &e.Frames[i]
 		head := strings.Repeat("  ", depth) + "at "
@@ -157,9 +157,13 @@ func (w *exceptionText) trace(e *stacks.Exception, depth int) {
 			w.line(dim, depth, "--- thrown anew from here on")
 		}
 	}
+	what := "the rest of its stack trace"
+	if len(e.Frames) == 0 {
+		what = "its stack trace"
+	}
 	for _, part := range e.Lacks {
 		if part == "frames" {
-			w.line(yellow, depth, "the rest of its stack trace is missing from the dump")
+			w.line(yellow, depth, what+" is missing from the dump")
 		}
 	}
 }
