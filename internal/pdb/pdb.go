@@ -66,8 +66,10 @@ func (f *File) Line(rid, il uint32) (file string, line int, err error) {
 	i := sort.Search(len(points), func(i int) bool { return points[i].IL > il })
 	for i--; i >= 0; i-- {
 		if p := &points[i]; !p.Hidden {
-			file, err = f.document(p.Document)
-			return file, int(p.Line), err
+			if file, err = f.document(p.Document); err != nil || file == "" {
+				return "", 0, err // a line of no file says nothing
+			}
+			return file, int(p.Line), nil
 		}
 	}
 	return "", 0, nil

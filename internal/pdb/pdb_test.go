@@ -184,9 +184,14 @@ func TestLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := f.points(0x58); err != nil { // remembered, and not which file they are in
+		t.Fatal(err)
+	}
 	data = nil
-	if file, line, err := f.Line(0xaa, 30); err == nil || file != "" || line != 0 {
-		t.Errorf("%s:%d, %v", file, line, err)
+	for _, rid := range []uint32{0xaa, 0x58} {
+		if file, line, err := f.Line(rid, 30); err == nil || file != "" || line != 0 {
+			t.Errorf("method %#x: %s:%d, %v", rid, file, line, err)
+		}
 	}
 }
 
