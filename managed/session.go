@@ -54,7 +54,7 @@ func Open(p *loader.Process, opt *Options) *Session {
 		s.Runtimes, s.threads = nil, nil
 		s.Warnings = []loader.Warning{{Code: "file_lost", Off: -1, Text: err.Error()}}
 	}
-	uopt := unwind.Options{MaxFrames: s.max, Code: s.code, Executable: p.Executable, Entries: p.Entries}
+	uopt := unwind.Options{MaxFrames: s.max, Code: s.code, Returns: s.returns, Executable: p.Executable, Entries: p.Entries}
 	for _, rt := range s.Runtimes {
 		if u, ok := rt.(code.Unwinding); ok {
 			uopt.Sources = append(uopt.Sources, u.Sources()...)
@@ -166,6 +166,16 @@ func (s *Session) code(pc arch.PC) bool {
 		return c.Kind != code.Stub || s.afterCall(pc.Addr)
 	}
 	return is || !known && s.afterCall(pc.Addr)
+}
+
+// returns reports whether managed code can return to pc: to other managed code, and
+// to native code behind a call. CoreCLR suspends a thread by a return address that
+// leads to the first byte of a stub of its own, which no call lies in front of; the
+// true one is in its Thread, which the dump may lack. Code that is missing rules
+// out nothing.
+func (s *Session) returns(pc arch.PC) bool {
+	c, _ := s.Lookup(pc.Lookup())
+	return c.Kind != code.NotManaged || s.Process.Arch.AfterCall(s.Process.Memory, pc.Addr)
 }
 
 // afterCall reports whether a lies behind a call; not so where the code before it

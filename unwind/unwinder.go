@@ -37,6 +37,11 @@ type Options struct {
 	// one that does not ends with BadReturnAddress: what lies there is no frame.
 	// It is asked by many walkers at a time; nil: every address is believed.
 	Code func(pc arch.PC) bool
+	// Returns reports whether code that its unwind codes have left can return to
+	// pc. A walk ends with BadReturnAddress where it cannot: the word is there to
+	// catch the return, and whoever put it there has the return address. It is
+	// asked of replaced return addresses too, whatever it says then. Nil: it can.
+	Returns func(pc arch.PC) bool
 	// MaxFrames bounds one walk; 0: 1,000,000.
 	MaxFrames int
 }
@@ -52,6 +57,7 @@ type Unwinder struct {
 	given  []Known // Options.Sources
 	exact  []Known // kinds that are asked first of a pc that is about to run
 	code   func(arch.PC) bool
+	back   func(arch.PC) bool
 	images []image // by address
 
 	executable func(arch.Addr) (exec, known bool)
@@ -78,8 +84,8 @@ func New(abi *arch.ABI, mem Memory, images []Image, opt *Options) *Unwinder {
 		opt = &Options{}
 	}
 	u := &Unwinder{abi: abi, arch: abi.Arch, saved: abi.CalleeSaved, mem: mem, given: opt.Sources,
-		max:        cmp.Or(opt.MaxFrames, 1_000_000),
-		code:       opt.Code,
+		max:  cmp.Or(opt.MaxFrames, 1_000_000),
+		code: opt.Code, back: opt.Returns,
 		executable: opt.Executable, entries: opt.Entries}
 	if u.executable == nil {
 		u.executable = lowOnly

@@ -279,6 +279,11 @@ func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact, known bool, by By)
 	s, a := &w.step, w.u.arch
 	h := w.hijackAt(raAt)
 	if w.hijacked = h != nil && raAt != 0; w.hijacked {
+		if w.u.back != nil && pc != 0 {
+			// What it reads tells that this is no return address, where the
+			// hijack is not known: a dump trimmed to what was read keeps it.
+			w.u.back(arch.PC{Addr: a.Strip(arch.Addr(pc))})
+		}
 		pc = uint64(h.Return)
 		if h.SP != 0 {
 			sp = uint64(h.SP)
@@ -297,8 +302,10 @@ func (w *Walker) commit(pc, sp uint64, raAt arch.Addr, exact, known bool, by By)
 		return w.end(ZeroReturn, raAt, by)
 	}
 	c := w.entryOf(to.Addr)
-	if !exact && !c.knows(to) && w.u.code != nil && !w.code(to) {
-		return w.end(BadReturnAddress, raAt, by)
+	if !exact && !c.knows(to) {
+		if w.u.code != nil && !w.code(to) || by == ByCodes && !w.hijacked && w.u.back != nil && !w.u.back(to) {
+			return w.end(BadReturnAddress, raAt, by)
+		}
 	}
 	// The stack pointer rises from callee to caller. It may stay where it is
 	// only when leaving a leaf that never touched it, where a call leaves the
