@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/seamwalk/seam/arch"
@@ -19,8 +20,44 @@ type inliner struct {
 
 func (r *inliner) Inlined(arch.PC) []code.Inlined { return r.calls }
 
-// Inlined calls have names and lines as frames do, the innermost first; no dump is
-// at hand of a process that was asked to keep them.
+// TestRecordedInlined: a process that was asked to keep which calls were inlined stands
+// in one of them. Its source says which lines the calls are in.
+func TestRecordedInlined(t *testing.T) {
+	const dump = "testdata/inlined/core.zst"
+	p, err := loader.Open(dump, &loader.Options{Find: loader.BesideFinder(dump)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s := Of(managed.Open(p, nil), nil)
+	w := s.session.NewWalker()
+	type shown struct {
+		kind     Kind
+		function string
+		line     int
+	}
+	var got []shown
+	for ok := w.Start(&p.Threads[0]); ok; ok = w.Next() {
+		place := s.Place(w.Frame())
+		for _, call := range place.Inlined {
+			got = append(got, shown{call.Kind, call.Function, call.Line})
+		}
+		if place.Module == "inlined.dll" {
+			got = append(got, shown{place.Kind, place.Function, place.Line})
+		}
+	}
+	want := []shown{
+		{Managed, "Program.Park()", 15},
+		{Inline, "Program.Inner(int)", 22}, {Inline, "Program.Middle(int)", 30}, {Managed, "Program.Outer(int)", 36},
+		{Managed, "Program.Main(string[])", 42},
+	}
+	if !slices.Equal(got, want) || !w.Stop().Reason.Complete() {
+		t.Errorf("%+v, %v; want %+v", got, w.Stop().Reason, want)
+	}
+}
+
+// Inlined calls have names and lines as frames do, the innermost first. A recorded
+// process has kept none here: the runtime is told some.
 func TestInlined(t *testing.T) {
 	const dump = "../../testdata/dumps/net10-hello/core.zst"
 	p, err := loader.Open(dump, &loader.Options{Find: loader.BesideFinder(dump)})
