@@ -127,9 +127,9 @@ func (r *Runtime) lookupJIT(s rangeSection, ip arch.Addr) (c Code, missing arch.
 	c.Start, c.Base = start, s.span.Lo
 	// The word before the code points to its header, or is the kind of a
 	// block of stubs (src/coreclr/vm/codeman.h, CodeHeader).
-	header, ok := r.word(start - 8)
+	header, ok := r.word(start - codeHeaderSize)
 	if !ok {
-		return c, start - 8
+		return c, start - codeHeaderSize
 	}
 	if header <= r.stubLast {
 		c.Kind, c.Stub = code.Stub, r.stubBlock(header)

@@ -10,12 +10,15 @@ import (
 // Inlined returns the calls that the JIT has inlined where pc stands, the innermost
 // first. The JIT keeps them only where it was asked to (DOTNET_RichDebugInfo); none
 // is returned where it was not, and where what it has kept is missing or broken.
-func (r *Runtime) Inlined(pc arch.PC) []code.Inlined {
-	c, _ := r.CodeAt(pc.Lookup())
-	if c.Kind != code.JIT || c.Start == 0 {
+func (r *Runtime) Inlined(pc arch.PC, c *code.Code) []code.Inlined {
+	if c.Kind != code.JIT || c.Start == 0 || pc.Lookup() < c.Start {
 		return nil
 	}
-	d, _, ok := r.jitDebug(&c)
+	header, ok := r.word(c.Start - codeHeaderSize)
+	if !ok || header <= r.stubLast {
+		return nil
+	}
+	d, _, ok := r.jitDebug(&Code{Code: *c, Header: arch.Addr(header)})
 	if !ok {
 		return nil
 	}

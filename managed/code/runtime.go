@@ -116,10 +116,10 @@ type Mapping interface {
 // Inlining is a runtime that knows which calls were inlined where it compiled a
 // method.
 type Inlining interface {
-	// Inlined returns the calls that were inlined where the frame at pc stands, the
-	// innermost first; none where that is not known. The last one was inlined into
-	// the method that the frame is of.
-	Inlined(pc arch.PC) []Inlined
+	// Inlined returns the calls that were inlined where the frame at pc, which lies
+	// in c, stands, the innermost first; none where that is not known. The last one
+	// was inlined into the method that the frame is of.
+	Inlined(pc arch.PC, c *Code) []Inlined
 }
 
 // An Inlined is a method whose code was put into its caller's.

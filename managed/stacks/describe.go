@@ -16,9 +16,9 @@ import (
 // A describer describes stacks, one at a time, on one goroutine.
 type describer struct {
 	s      *Stacks
-	places map[placeKey]place
+	places map[placeKey]*place
 	counts Counts    // of the stack so far
-	lack   lack      // of the stack so far
+	lack   []*place  // of the stack so far, that lack something
 	last   arch.PC   // of the frame before
 	role   code.Role // that a function of the stack so far tells
 	shown  int       // frames of the stack that are kept, without gaps
@@ -29,8 +29,8 @@ type describer struct {
 // pointer.
 type placeKey struct {
 	pc      arch.PC
-	kind    managed.Kind
 	method  arch.Addr
+	kind    managed.Kind
 	faulted bool // an explicit Frame alone says that it was interrupted
 }
 
@@ -46,6 +46,7 @@ type place struct {
 	role     code.Role
 	lacks    *loader.Image
 	lacksPDB *loader.PDB
+	frames   int // of the stack so far that stand here, if it lacks something
 }
 
 // maxPlaces bounds the places that a describer remembers. The stacks of a large
@@ -53,7 +54,7 @@ type place struct {
 const maxPlaces = 1 << 16
 
 func (s *Stacks) describer() *describer {
-	return &describer{s: s, places: map[placeKey]place{}, lack: lack{map[*loader.Image]int{}, map[*loader.PDB]int{}}}
+	return &describer{s: s, places: map[placeKey]*place{}}
 }
 
 // begin begins to describe out's stack, with room for its frames.
@@ -77,14 +78,13 @@ func (d *describer) frame(f *managed.Frame) Frame {
 		d.counts.Managed++
 	}
 	p := d.place(f)
-	if p.lacks != nil {
-		d.lack.unnamed[p.lacks]++
-	}
 	if p.role != code.RoleUnknown {
 		d.role = p.role
 	}
-	if p.lacksPDB != nil {
-		d.lack.unlined[p.lacksPDB]++
+	if p.lacks != nil || p.lacksPDB != nil {
+		if p.frames++; p.frames == 1 {
+			d.lack = append(d.lack, p)
+		}
 	}
 	if p.Function == "" {
 		d.counts.Unnamed++
@@ -107,16 +107,17 @@ func (d *describer) guarded(f *managed.Frame) Frame {
 }
 
 // place describes the code that f stands at.
-func (d *describer) place(f *managed.Frame) place {
-	k := placeKey{f.PC, f.Kind, f.Code.Method, faulted(f)}
+func (d *describer) place(f *managed.Frame) *place {
+	k := placeKey{f.PC, f.Code.Method, f.Kind, faulted(f)}
 	p, known := d.places[k]
 	if known {
 		return p
 	}
+	p = new(place)
 	if f.Kind == managed.Managed {
-		p = d.s.managedPlace(f)
+		*p = d.s.managedPlace(f)
 	} else {
-		p = d.s.nativePlace(f)
+		*p = d.s.nativePlace(f)
 	}
 	if len(d.places) >= maxPlaces {
 		clear(d.places)
@@ -142,7 +143,7 @@ func (d *describer) end(out *Thread, stop unwind.Stop) {
 	}
 	s.mu.Lock()
 	s.counts.add(d.counts)
-	s.lacking(&d.lack)
+	s.lacking(d.lack)
 	s.mu.Unlock()
 	d.forget()
 }
@@ -150,8 +151,10 @@ func (d *describer) end(out *Thread, stop unwind.Stop) {
 // forget forgets what was counted of a stack.
 func (d *describer) forget() {
 	d.counts, d.last, d.role = Counts{}, arch.PC{}, code.RoleUnknown
-	clear(d.lack.unnamed)
-	clear(d.lack.unlined)
+	for _, p := range d.lack {
+		p.frames = 0
+	}
+	d.lack = d.lack[:0]
 }
 
 // nativePlace describes where a native frame stands.
@@ -258,7 +261,7 @@ func (s *Stacks) inlined(f *managed.Frame) (calls []*Place) {
 	if !ok {
 		return nil
 	}
-	for _, c := range rt.Inlined(f.PC) {
+	for _, c := range rt.Inlined(f.PC, &f.Code) {
 		n := s.name(f.Runtime, &code.Code{Kind: code.JIT, Method: c.Method})
 		o := &Place{Kind: Inline, Function: n.function, Module: n.module}
 		o.Method = &Method{ID: c.Method, Token: n.m.Token, Name: n.m.Name, ILOffset: int64(c.ILOffset), FuncletKnown: true, Code: code.JIT.String()}

@@ -18,7 +18,7 @@ type inliner struct {
 	calls []code.Inlined
 }
 
-func (r *inliner) Inlined(arch.PC) []code.Inlined { return r.calls }
+func (r *inliner) Inlined(arch.PC, *code.Code) []code.Inlined { return r.calls }
 
 // TestRecordedInlined: a process that was asked to keep which calls were inlined stands
 // in one of them. Its source says which lines the calls are in.

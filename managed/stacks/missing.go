@@ -165,25 +165,22 @@ func (s *Stacks) leftByDebugFrame(pc arch.PC) {
 	}
 }
 
-// A lack counts the frames of a stack that lack something for want of a file.
-type lack struct {
-	unnamed map[*loader.Image]int // a name
-	unlined map[*loader.PDB]int   // a line
-}
-
 // lacking notes what the frames of a stack lack. The caller holds s.mu.
-func (s *Stacks) lacking(l *lack) {
-	for img, n := range l.unnamed {
-		s.missing(img).Unnamed += n
-	}
-	for p, n := range l.unlined {
-		k := pdbKey{p.Name, p.ID}
+func (s *Stacks) lacking(places []*place) {
+	for _, p := range places {
+		if p.lacks != nil {
+			s.missing(p.lacks).Unnamed += p.frames
+		}
+		if p.lacksPDB == nil {
+			continue
+		}
+		k := pdbKey{p.lacksPDB.Name, p.lacksPDB.ID}
 		m := s.pdbs[k]
 		if m == nil {
-			m = &Missing{Kind: MissingPDB, Name: p.Name, ID: p.ID}
+			m = &Missing{Kind: MissingPDB, Name: k.name, ID: k.id}
 			s.pdbs[k] = m
 		}
-		m.Unlined += n
+		m.Unlined += p.frames
 	}
 }
 
