@@ -16,6 +16,10 @@ import (
 type source struct {
 	name string
 	open func(s *Symbolizer, img *loader.Image) lookup
+	// slow: it is unpacked and parsed as a whole, which takes longer than all stacks
+	// of a small dump, so that it is opened only for code that has no name otherwise.
+	// Such sources are the last.
+	slow bool
 }
 
 // A lookup knows symbols of an image.
@@ -44,19 +48,16 @@ func tableOf(open func(s *Symbolizer, img *loader.Image) *table) func(*Symbolize
 // of them, would reach over them. A separate debug file is no source of its own:
 // the loader finds it, for unwind tables as well.
 var sources = []source{
-	{"kept", tableOf(openKept)},
-	{"plt", tableOf(openPLT)},
-	{"symtab", tableOf(openSymtab)},
-	{"dynsym", tableOf(openDynsym)},
-	{"gnu_debugdata", tableOf(openDebugData)},
-	{"debug_info", openDebugInfo},
+	{name: "kept", open: tableOf(openKept)},
+	{name: "plt", open: tableOf(openPLT)},
+	{name: "symtab", open: tableOf(openSymtab)},
+	{name: "dynsym", open: tableOf(openDynsym)},
+	{name: "gnu_debugdata", open: tableOf(openDebugData)},
+	{name: "debug_info", open: openDebugInfo, slow: true},
 }
 
-// quick is how many of the sources are tables that are made in no time. What
-// comes behind them is unpacked and parsed as a whole, which takes longer than all
-// stacks of a small dump, so that it is opened only for code that has no name
-// otherwise.
-const quick = 5
+// quick is how many of the sources are asked first.
+var quick = slices.IndexFunc(sources, func(s source) bool { return s.slow })
 
 // A Name is what a native address is called.
 type Name struct {
