@@ -67,8 +67,8 @@ var lacking = []struct {
 }{{code.LackInner, "inner"}, {code.LackAll, "all"}, {code.LackTrace, lackFrames}}
 
 // exception describes e and those that it leads to, as a runtime has read them.
-func (s *Stacks) exception(rt code.Runtime, e *code.Exception) *Exception {
-	x := exceptions{s.describer(), rt, map[*code.Exception]*Exception{}}
+func (d *describer) exception(rt code.Runtime, e *code.Exception) *Exception {
+	x := exceptions{d, rt, map[*code.Exception]*Exception{}}
 	return x.describe(e)
 }
 

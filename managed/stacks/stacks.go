@@ -97,7 +97,11 @@ func (s *Stacks) crashed(t *loader.Thread) bool {
 }
 
 // Thread describes a thread without its stack.
-func (s *Stacks) Thread(t *loader.Thread) Thread {
+func (s *Stacks) Thread(t *loader.Thread) Thread { return s.describer().thread(t) }
+
+// thread is Stacks.Thread.
+func (d *describer) thread(t *loader.Thread) Thread {
+	s := d.s
 	out := Thread{TID: t.ID, Name: t.Name, Crashed: s.crashed(t)}
 	m, rt := s.session.Thread(t.ID)
 	if m == nil {
@@ -107,7 +111,7 @@ func (s *Stacks) Thread(t *loader.Thread) Thread {
 		out.Mode = Cooperative
 	}
 	s.session.Process.GuardRetry(func() {
-		out.Exception = s.inProgress(&out, m, rt)
+		out.Exception = d.inProgress(&out, m, rt)
 		if naming, ok := rt.(code.Naming); ok {
 			if out.Role = naming.Role(m); t.Name == "" {
 				out.Name = naming.ThreadName(m)
@@ -119,17 +123,17 @@ func (s *Stacks) Thread(t *loader.Thread) Thread {
 
 // inProgress describes the exception that is in progress on a thread, or that ended
 // the process there; nil if there is none.
-func (s *Stacks) inProgress(t *Thread, m *code.Thread, rt code.Runtime) *Exception {
+func (d *describer) inProgress(t *Thread, m *code.Thread, rt code.Runtime) *Exception {
 	if throwing, ok := rt.(code.Throwing); ok {
 		if e := throwing.InFlight(m); e != nil {
-			return s.exception(rt, e)
+			return d.exception(rt, e)
 		}
 	}
-	if !t.Crashed || s.ended().end != code.EndUnhandled {
+	if !t.Crashed || d.s.ended().end != code.EndUnhandled {
 		return nil
 	}
-	if _, e := s.ends(t.TID); e != nil {
-		return s.exception(rt, e)
+	if _, e := d.s.ends(t.TID); e != nil {
+		return d.exception(rt, e)
 	}
 	return nil
 }
@@ -138,7 +142,8 @@ func (s *Stacks) inProgress(t *Thread, m *code.Thread, rt code.Runtime) *Excepti
 // as the native frames that a profiler walks from a callback's registers. All
 // frames are kept, whatever the limit.
 func (s *Stacks) Describe(t *loader.Thread, frames []managed.Frame, stop unwind.Stop) *Thread {
-	d, out := s.describer(), s.Thread(t)
+	d := s.describer()
+	out := d.thread(t)
 	d.begin(&out, make([]Frame, 0, len(frames)))
 	for i := range frames {
 		out.Frames = append(out.Frames, d.guarded(&frames[i]))

@@ -158,7 +158,7 @@ func (w *worker) walk(t *loader.Thread) (r result) {
 
 // stack is walk for a thread that causes no panic.
 func (w *worker) stack(t *loader.Thread) *Thread {
-	p, out, room := w.s.session.Process, w.s.Thread(t), w.d.spare
+	p, out, room := w.s.session.Process, w.d.thread(t), w.d.spare
 	w.d.spare = nil
 	broken := false
 	err := p.GuardRetry(func() {
