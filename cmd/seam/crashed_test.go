@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ func TestCrashedFirst(t *testing.T) {
 		case name == "CORE" && typ == siginfo && len(tids) == 1:
 			sig = desc
 		case name == "CORE" && typ == prstatus:
-			if tids = append(tids, le32(desc[32:])); len(tids) == 2 {
+			if tids = append(tids, binary.LittleEndian.Uint32(desc[32:])); len(tids) == 2 {
 				next = desc
 			}
 			clear(desc[12:14]) // pr_cursig, which says it as well
@@ -66,9 +67,4 @@ func TestCrashedFirst(t *testing.T) {
 			t.Errorf("%s: threads %d, want %d", command, got, want)
 		}
 	}
-}
-
-// le32 reads a little-endian number.
-func le32(b []byte) uint32 {
-	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
